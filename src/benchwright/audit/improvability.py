@@ -1,0 +1,113 @@
+"""Improvability: what a unit of an item's score costs on each effort axis.
+
+With slope beta_ik (score per slope unit of axis k, from a regression over that axis' grid of models) and
+price kappa_k (US dollars for one slope unit), a full unit of score costs kappa_k / beta_ik dollars where the
+slope is positive; an axis with slope <= 0 offers no improvement at any price, and an item without a positive
+slope has no cost, not an infinite one. All dollars here are for 1.0 of score; "per 0.10" is a tenth of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from benchwright.audit.ranks import published_ranks, quantile_table, rank_ascending
+from benchwright.audit.results import ImprovabilityAudit
+from benchwright.config import EligibilityChoices, Price
+from benchwright.logs.item_tables import ITEM
+
+# Published slopes are rounded, so price / slope misses the published dollars by that rounding. Where the
+# median of cost x slope says that the same price was used, the published dollars carry more digits.
+SAME_PRICE = 1e-3
+
+
+def slope_name(axis: str) -> str:
+    """Return the column of an axis' slopes: PT -> ``slope_pt``."""
+    return f"slope_{axis.lower()}"
+
+
+def cost_name(axis: str) -> str:
+    """Return the column of an axis' dollar costs: PT -> ``cost_pt_usd``."""
+    return f"cost_{axis.lower()}_usd"
+
+
+def audit_improvability(
+    cost: pl.DataFrame, axes: tuple[str, ...], *, prices: Mapping[str, Price], limits: EligibilityChoices
+) -> ImprovabilityAudit:
+    """Turn slopes into dollars, name the cheapest axis of each item, and rank the items by cost.
+
+    Parameters
+    ----------
+    cost
+        task, doc_id, anchor_phat, beta_<axis> and optionally cost_<axis>_usd and rank columns.
+    axes
+        Effort axes present in ``cost``.
+    prices
+        US dollars per slope unit and axis.
+    limits
+        Eligible items have ``anchor_low <= anchor <= anchor_high`` and a positive slope on some axis.
+    """
+    notes = []
+    items = cost.rename(
+        {"anchor_phat": "anchor"} | {f"beta_{axis.lower()}": slope_name(axis) for axis in axes}
+    )
+    implied = {}
+    for axis in axes:
+        slope, price = pl.col(slope_name(axis)), prices[axis].usd
+        dollars = pl.when(slope > 0).then(price / slope)
+        if cost_name(axis) in items.columns:
+            improving = items.filter(slope > 0)
+            implied[axis] = (improving[cost_name(axis)] * improving[slope_name(axis)]).median()
+            if implied[axis] is not None and abs(implied[axis] / price - 1) < SAME_PRICE:  # type: ignore[operator]
+                dollars = pl.when(slope > 0).then(pl.coalesce(cost_name(axis), dollars))
+            elif implied[axis] is not None:
+                notes.append(
+                    f"{axis}: the source's dollar column implies {implied[axis]:.4g} USD per slope unit, "
+                    f"the price in force is {price:.4g}; costs are recomputed from the slopes."
+                )
+        items = items.with_columns(dollars.alias(cost_name(axis)))
+    costs = [cost_name(axis) for axis in axes]
+    items = items.with_columns(cost_usd=pl.min_horizontal(costs))
+    cheapest = pl.coalesce(
+        [pl.when(pl.col(cost_name(axis)) == pl.col("cost_usd")).then(pl.lit(axis)) for axis in axes]
+    )
+    anchor = pl.col("anchor").is_between(limits.anchor_low, limits.anchor_high)
+    items = items.with_columns(
+        cheapest_axis=cheapest, cost_eligible=anchor & pl.col("cost_usd").is_not_null()
+    )
+    ranked, why = published_ranks(rank_ascending(items.filter("cost_eligible"), "cost_usd"))
+    if why is not None:
+        notes.append(f"Cost ranks have no intervals: {why}.")
+    ranks = ranked.select(*ITEM, cost_rank="position", cost_rank_lo="rank_lo", cost_rank_hi="rank_hi")
+    keep = [*ITEM, "anchor", *map(slope_name, axes), *costs, "cost_usd", "cheapest_axis", "cost_eligible"]
+    return ImprovabilityAudit(
+        items=items.select(keep).join(ranks, on=ITEM, how="left", maintain_order="left"),
+        by_axis=_by_axis(ranked, axes, prices, implied),
+        quantiles=quantile_table(ranked, "cost_usd"),
+        axes=axes,
+        notes=tuple(notes),
+    )
+
+
+def _by_axis(
+    ranked: pl.DataFrame, axes: tuple[str, ...], prices: Mapping[str, Price], implied: Mapping[str, object]
+) -> pl.DataFrame:
+    """Return per axis: price, its unit, implied price, items it is cheapest for, share, median dollars."""
+    rows = []
+    for axis in axes:
+        mine = ranked.filter(pl.col("cheapest_axis") == axis)["cost_usd"]
+        rows.append(
+            {
+                "axis": axis,
+                "price_usd": prices[axis].usd,
+                "per": prices[axis].per,
+                "implied_price_usd": implied.get(axis),
+                "n_improving": int((ranked[slope_name(axis)] > 0).sum()),
+                "n_cheapest": len(mine),
+                "share_cheapest": len(mine) / ranked.height if ranked.height else np.nan,
+                "median_usd_per_unit": mine.median(),
+            }
+        )
+    return pl.DataFrame(rows).with_columns(pl.col("share_cheapest").fill_nan(None))

@@ -1,0 +1,185 @@
+"""The audit of item tables: welfare, improvability and noise, each where the source supports it."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from benchwright.audit.contrast import contrast_families
+from benchwright.audit.families import FamilyMap, family_map
+from benchwright.audit.frontier import mark_dominators, mark_frontier, summarise_frontier
+from benchwright.audit.improvability import audit_improvability
+from benchwright.audit.noise import audit_noise
+from benchwright.audit.results import FamilyContrast, ItemAudit, WelfareAudit
+from benchwright.audit.robustness import robustness_table
+from benchwright.audit.welfare import activity_map, item_welfare, quadrant, quadrant_shares, rank_weights
+from benchwright.config import Config, WelfareChoices
+from benchwright.errors import DataError, Fault
+from benchwright.logs.item_tables import ITEM, ItemTables
+
+PUBLISHED_TOLERANCE = 1e-6
+FEW_TASKS = 10
+
+
+def audit_items(tables: ItemTables, config: Config) -> ItemAudit:
+    """Audit published item tables.
+
+    Parameters
+    ----------
+    tables
+        What :func:`benchwright.logs.item_tables.read_item_tables` returned.
+    config
+        Every choice; randomness comes from ``config.resampling.seed`` alone.
+
+    Raises
+    ------
+    DataError
+        A chosen activity score has no table, or no item has a welfare value.
+    """
+    improvability = noise = None
+    if tables.cost is not None:
+        improvability = audit_improvability(
+            tables.cost, tables.axes, prices=config.prices, limits=config.eligibility
+        )
+    if tables.noise is not None:
+        noise = audit_noise(
+            tables.noise,
+            tables.margins,
+            families=family_map(config.families.noise, of_source=tables.families, default="benchmark"),
+            limits=config.eligibility,
+        )
+    welfare = None
+    if tables.loadings or tables.welfare is not None:
+        welfare = _audit_welfare(tables, config)
+    return ItemAudit(welfare, improvability, noise, notes=tables.notes)
+
+
+def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
+    choices = config.welfare
+    families = family_map(config.families.welfare, of_source=tables.families)
+    robust = family_map(config.families.robustness, of_source=tables.families, default="robustness")
+    notes: list[str] = []
+    loadings = tables.loadings.get("default")
+    if loadings is None:
+        items = _stated_welfare(tables, choices)
+        notes.append("The source has no judge's loadings: no activity map, no robustness table.")
+        activities = quadrants = robustness = pl.DataFrame()
+    else:
+        if choices.activity_score not in tables.activities:
+            raise DataError(
+                "welfare.activity_score = mean needs gwa_welfare_scores_mean.csv",
+                faults=[Fault("gwa_welfare_scores_mean.csv", "no such file in the source")],
+            )
+        values = tables.activities[choices.activity_score]
+        items = item_welfare(loadings, values, top_k=choices.top_k, rule=choices.rank_weights)
+        cut = {
+            "top_k": choices.top_k,
+            "thresholds": tuple(sorted({*choices.thresholds, choices.quadrant_threshold})),
+        }
+        activities = activity_map(loadings, values, **cut)  # type: ignore[arg-type]
+        quadrants = quadrant_shares(loadings, values, items, **cut)  # type: ignore[arg-type]
+        robustness = robustness_table(items, tables.loadings, tables.activities, robust)
+    known = items.drop_nulls(["w_auto", "w_aug"])
+    if known.height == 0:
+        raise DataError(
+            f"{tables.name}: no item has a welfare value in both framings",
+            hint="check that judge_loadings.jsonl has both perspectives and names activities that are kept",
+        )
+    if known.height < items.height:
+        notes.append(
+            f"{items.height - known.height} items lack a welfare value in one framing and are left out."
+        )
+    mark = quadrant(pl.col("w_auto"), pl.col("w_aug"), choices.quadrant_threshold)
+    items = mark_frontier(items.with_columns(quadrant=mark))
+    items, contrast = _contrast(items, families, config, notes)
+    return WelfareAudit(
+        items=items,
+        activities=activities,
+        quadrants=quadrants,
+        robustness=robustness,
+        robustness_families=robust.definition,
+        contrast=contrast,
+        published_gap=_published_gap(items, tables, choices, notes),
+        notes=tuple(notes),
+    )
+
+
+def _stated_welfare(tables: ItemTables, choices: WelfareChoices) -> pl.DataFrame:
+    """Return the source's own welfare.csv (sums over ranks) on [1,5]."""
+    if tables.welfare is None:
+        raise DataError(f"{tables.name}: neither judge_loadings.jsonl nor welfare.csv")
+    scale = float(rank_weights(choices.top_k, choices.rank_weights).sum())
+    return tables.welfare.select(
+        *ITEM,
+        w_auto_raw="w_auto",
+        w_aug_raw="w_aug",
+        w_auto=pl.col("w_auto") / scale,
+        w_aug=pl.col("w_aug") / scale,
+    )
+
+
+def _published_gap(
+    items: pl.DataFrame, tables: ItemTables, choices: WelfareChoices, notes: list[str]
+) -> float | None:
+    """Compare with the source's own welfare.csv, where both were made by the same rule."""
+    as_published = WelfareChoices()
+    same = all(
+        getattr(choices, name) == getattr(as_published, name)
+        for name in ("top_k", "rank_weights", "activity_score")
+    )
+    if tables.welfare is None or "default" not in tables.loadings or not same:
+        return None
+    both = items.join(tables.welfare, on=ITEM, suffix="_published")
+    if both.height == 0:
+        notes.append("welfare.csv has no item in common with judge_loadings.jsonl.")
+        return None
+    own, stated = both["w_auto_raw", "w_aug_raw"], both["w_auto_published", "w_aug_published"]
+    gap = np.nanmax(np.abs(own.to_numpy().astype(float) - stated.to_numpy().astype(float)))
+    if gap > PUBLISHED_TOLERANCE:
+        notes.append(
+            f"Welfare recomputed from loadings differs from welfare.csv by up to {gap:.3g}; "
+            "the recomputed values are used."
+        )
+    return float(gap)
+
+
+def _contrast(
+    items: pl.DataFrame, families: FamilyMap, config: Config, notes: list[str]
+) -> tuple[pl.DataFrame, FamilyContrast | None]:
+    items = items.with_columns(families.assign(items["task"]))
+    known = items.drop_nulls(["w_auto", "w_aug"])
+    pair = families.pair(known["family"])
+    if pair is None:
+        notes.append(
+            f"Under the family map {families.name} all items are of one family, so nothing is contrasted; "
+            "set families.welfare to a map of your tasks."
+        )
+        return items, None
+    first, second, side = pair
+    known = mark_dominators(known.with_columns(side.alias("side")))
+    tasks = known["task"].rank("dense").to_numpy().astype(np.int64) - 1
+    draws = config.resampling
+    contrasts = [
+        contrast_families(
+            known[value].to_numpy(),
+            tasks,
+            (known["side"] == second).to_numpy(),
+            names=(first, second),
+            replicates=draws.replicates,
+            level=draws.level,
+            rng=np.random.default_rng([draws.seed, stream]),
+        )
+        for stream, value in enumerate(("w_auto", "w_aug"))
+    ]
+    fewest = min(contrasts[0].first.n_tasks, contrasts[0].second.n_tasks)
+    if fewest < FEW_TASKS:
+        notes.append(
+            f"A family has only {fewest} task(s): intervals and tests that resample tasks are rough"
+            + (", and with one task there is no interval." if fewest < 2 else ".")
+        )
+    items = items.join(
+        known.select(*ITEM, "side", "n_dominators"), on=ITEM, how="left", maintain_order="left"
+    )
+    return items, FamilyContrast(
+        first, second, families.definition, contrasts[0], contrasts[1], summarise_frontier(known, first)
+    )

@@ -1,0 +1,105 @@
+"""Noise: how far an item's score moves when only the training seed changes.
+
+sigma_i is the standard deviation over seeds within a checkpoint, pooled over checkpoints, and p_i the mean
+score. An item near p = 1/2 has room to move, so the Bernoulli-normalised
+
+    Z_i = sigma_i / sqrt(p_i (1 - p_i))
+
+compares items at different levels. The reference line 1/sqrt(K) of K checkpoints is the paper's; it is no
+lower bound (most published items lie below it). For scores in [0,1], Z <= sqrt(N / (N - K)).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from benchwright.audit.families import FamilyMap
+from benchwright.audit.ranks import published_ranks, quantile_table, rank_ascending
+from benchwright.audit.results import NoiseAudit
+from benchwright.config import EligibilityChoices
+from benchwright.logs.item_tables import ITEM
+
+MIN_ITEMS_FOR_CORRELATION = 30
+WON = 0.5  # an item whose mean score exceeds this is one that the models get right
+
+
+def audit_noise(
+    noise: pl.DataFrame, margins: pl.DataFrame | None, *, families: FamilyMap, limits: EligibilityChoices
+) -> NoiseAudit:
+    """Normalise, rank and decompose item noise.
+
+    Parameters
+    ----------
+    noise
+        task, doc_id, noise_sigma2 (score^2), noise_mean_phat (score), optionally noise_sigma_hat, ranks.
+    margins
+        task, doc_id, log_ratio_med: median ratio gold / runner-up of per-character log-likelihoods
+        (1 is a tie, below 1 the gold choice wins); None where the source has none.
+    families
+        Families of the decomposition.
+    limits
+        Eligible items have ``noise_low <= p <= noise_high`` and ``sigma2 >= min_sigma2``.
+    """
+    notes = []
+    p = pl.col("mean_score")
+    items = noise.rename({"noise_sigma2": "sigma2", "noise_mean_phat": "mean_score"})
+    exact = pl.col("noise_sigma_hat") if "noise_sigma_hat" in items.columns else pl.col("sigma2").sqrt()
+    items = items.with_columns(sigma=exact).with_columns(
+        z=pl.when((p > 0) & (p < 1)).then(pl.col("sigma") / (p * (1 - p)).sqrt()),
+        noise_eligible=p.is_between(limits.noise_low, limits.noise_high)
+        & (pl.col("sigma2") >= limits.min_sigma2),
+    )
+    if margins is None:
+        items = items.with_columns(margin_ratio=pl.lit(None, dtype=pl.Float64))
+        notes.append("The source has no margins (item_margins.parquet), so noise is not split by margin.")
+    else:
+        items = items.join(
+            margins.select(*ITEM, margin_ratio="log_ratio_med"), on=ITEM, how="left", maintain_order="left"
+        )
+    eligible = items.filter("noise_eligible")
+    ranked, why = published_ranks(rank_ascending(eligible, "sigma"))
+    if why is not None:
+        notes.append(f"Noise ranks have no intervals: {why}.")
+    ranks = ranked.select(*ITEM, noise_rank="position", noise_rank_lo="rank_lo", noise_rank_hi="rank_hi")
+    keep = [*ITEM, "mean_score", "sigma2", "sigma", "z", "margin_ratio", "noise_eligible"]
+    reference = 1 / np.sqrt(limits.checkpoints)
+    return NoiseAudit(
+        items=items.select(keep).join(ranks, on=ITEM, how="left", maintain_order="left"),
+        by_family=_by_family(eligible, families),
+        quantiles=quantile_table(ranked, "sigma"),
+        reference_z=float(reference),
+        share_below_reference=float((eligible["z"] < reference).mean()) if eligible.height else float("nan"),  # type: ignore[arg-type]
+        families=families.name,
+        notes=tuple(notes),
+    )
+
+
+def _by_family(eligible: pl.DataFrame, families: FamilyMap) -> pl.DataFrame:
+    """Return per family, over items with a margin where any has one: medians and the margin's correlation.
+
+    Sorted by median sigma, largest first. ``r_ratio_z`` is Pearson's correlation of |ratio - 1| with Z over
+    all items of the family (null under 30 items); ``median_ratio`` is over items with mean score > 0.5.
+    """
+    with_margin = eligible.drop_nulls("margin_ratio")
+    table = with_margin if with_margin.height else eligible
+    rows = []
+    for (family,), mine in table.with_columns(families.assign(table["task"])).group_by("family"):
+        won = mine.filter(pl.col("mean_score") > WON)
+        correlation = None
+        if mine.height >= MIN_ITEMS_FOR_CORRELATION and mine["margin_ratio"].null_count() == 0:
+            correlation = mine.select(pl.corr((pl.col("margin_ratio") - 1).abs(), "z")).item()
+        rows.append(
+            {
+                "family": family,
+                "n": mine.height,
+                "median_p": mine["mean_score"].median(),
+                "median_sigma": mine["sigma"].median(),
+                "median_z": mine["z"].median(),
+                "n_p_over_half": won.height,
+                "median_ratio": won["margin_ratio"].median(),
+                "r_ratio_z": correlation,
+            }
+        )
+    order = pl.DataFrame(rows).sort("median_sigma", "family", descending=[True, False])
+    return order.with_columns(pl.col("r_ratio_z").cast(pl.Float64).fill_nan(None))

@@ -1,0 +1,86 @@
+"""What an audit returns: one frozen record per section, tables as polars frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from benchwright.audit.contrast import Contrast
+from benchwright.audit.frontier import FrontierSummary
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyContrast:
+    """Two families of items on both welfare framings, and their frontier.
+
+    ``first`` and ``second`` are the families' names; differences are second minus first.
+    """
+
+    first: str
+    second: str
+    definition: str
+    w_auto: Contrast
+    w_aug: Contrast
+    frontier: FrontierSummary
+
+
+@dataclass(frozen=True, slots=True)
+class WelfareAudit:
+    """Welfare per item, the activity map, quadrant shares, the family contrast, robustness.
+
+    ``items``: task, doc_id, w_auto_raw, w_aug_raw, w_auto, w_aug (on [1,5]), quadrant, on_frontier, and
+    where two families are contrasted side and n_dominators. ``activities``, ``quadrants`` and
+    ``robustness`` are empty frames where the source has no judge's loadings. ``published_gap`` is the
+    largest difference to the source's own welfare.csv, None where there is nothing to compare.
+    """
+
+    items: pl.DataFrame
+    activities: pl.DataFrame
+    quadrants: pl.DataFrame
+    robustness: pl.DataFrame
+    robustness_families: str
+    contrast: FamilyContrast | None
+    published_gap: float | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImprovabilityAudit:
+    """Dollars per unit of score, per item and axis, the cheapest axis, the quantile table."""
+
+    items: pl.DataFrame
+    by_axis: pl.DataFrame
+    quantiles: pl.DataFrame
+    axes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseAudit:
+    """Seed noise per item, normalised, by family, the quantile table."""
+
+    items: pl.DataFrame
+    by_family: pl.DataFrame
+    quantiles: pl.DataFrame
+    reference_z: float
+    share_below_reference: float
+    families: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAudit:
+    """All sections of one audit; a section that the source cannot support is None."""
+
+    welfare: WelfareAudit | None
+    improvability: ImprovabilityAudit | None
+    noise: NoiseAudit | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sections(self) -> Mapping[str, WelfareAudit | ImprovabilityAudit | NoiseAudit]:
+        """The sections that were audited, by name."""
+        named = {"welfare": self.welfare, "improvability": self.improvability, "noise": self.noise}
+        return {name: section for name, section in named.items() if section is not None}
