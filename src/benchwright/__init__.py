@@ -1,3 +1,93 @@
-"""benchwright: design LLM benchmarks and leaderboards as incentives."""
+"""benchwright: design LLM benchmarks and leaderboards as incentives.
+
+>>> import benchwright as bw
+>>> report = bw.audit()                          # the built-in, simulated example
+>>> report.weights.schemes["uniform"].alignment  # does rewarding the plain average raise welfare?
+1
+
+Public names load on first use, so that ``import benchwright`` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from benchwright.config import Config, load_config
+    from benchwright.datasets import list_datasets, load_dataset
+    from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, UsageError
+    from benchwright.logs.item_tables import ItemTables, read_item_tables
+    from benchwright.mechanism.aggregation import (
+        ItemAggregation,
+        calibrate_curvature,
+        evaluate_scheme,
+        optimal_weights,
+        risk_sweep,
+        seed_factor,
+    )
+    from benchwright.pipeline import audit
+    from benchwright.report.build import write_report
+    from benchwright.simulate import Simulation, simulate_item_tables
+
+_HOME = {
+    "audit": "pipeline",
+    "write_report": "report.build",
+    "load_dataset": "datasets",
+    "list_datasets": "datasets",
+    "load_config": "config",
+    "Config": "config",
+    "read_item_tables": "logs.item_tables",
+    "ItemTables": "logs.item_tables",
+    "ItemAggregation": "mechanism.aggregation",
+    "optimal_weights": "mechanism.aggregation",
+    "evaluate_scheme": "mechanism.aggregation",
+    "calibrate_curvature": "mechanism.aggregation",
+    "risk_sweep": "mechanism.aggregation",
+    "seed_factor": "mechanism.aggregation",
+    "Simulation": "simulate",
+    "simulate_item_tables": "simulate",
+    "BenchwrightError": "errors",
+    "UsageError": "errors",
+    "ConfigError": "errors",
+    "DataError": "errors",
+    "FetchError": "errors",
+}
+
+__all__ = [
+    "BenchwrightError",
+    "Config",
+    "ConfigError",
+    "DataError",
+    "FetchError",
+    "ItemAggregation",
+    "ItemTables",
+    "Simulation",
+    "UsageError",
+    "audit",
+    "calibrate_curvature",
+    "evaluate_scheme",
+    "list_datasets",
+    "load_config",
+    "load_dataset",
+    "optimal_weights",
+    "read_item_tables",
+    "risk_sweep",
+    "seed_factor",
+    "simulate_item_tables",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'benchwright' has no attribute {name!r}")
+    value = getattr(import_module(f"benchwright.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

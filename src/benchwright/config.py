@@ -33,9 +33,7 @@ def choice(
     options: tuple[str, ...] | None = None,
 ) -> Any:
     """Return a dataclass field that knows its unit, its reason and its allowed values."""
-    return field(
-        default=default, metadata={"unit": unit, "why": why, "low": low, "high": high, "options": options}
-    )
+    return field(default=default, metadata={"unit": unit, "why": why, "low": low, "high": high, "options": options})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +62,7 @@ class WelfareChoices:
         high=10,
         why="below it an item's improvement does harm; 3 is the middle of the scale",
     )
-    top_k: int = choice(
-        5, unit="ranks", low=1, high=10, why="activities per item that count; the paper's five"
-    )
+    top_k: int = choice(5, unit="ranks", low=1, high=10, why="activities per item that count; the paper's five")
     rank_weights: str = choice(
         "reciprocal",
         unit="rule",
@@ -164,9 +160,7 @@ class LabChoices:
 class ResamplingChoices:
     """Bootstrap and permutation."""
 
-    replicates: int = choice(
-        10_000, unit="draws", low=100, high=10_000_000, why="bootstraps and permutations"
-    )
+    replicates: int = choice(10_000, unit="draws", low=100, high=10_000_000, why="bootstraps and permutations")
     level: float = choice(0.95, unit="probability", low=0.5, high=0.9999, why="level of every interval")
     seed: int = choice(1, unit="seed", low=0, high=2**63, why="same inputs and seed, same figures")
 
@@ -228,9 +222,7 @@ class Config:
             key = f"prices.{axis}"
             default = DEFAULT_PRICES[axis].usd if axis in DEFAULT_PRICES else None
             source = self.sources.get(key, "default")
-            rows.append(
-                Assumption(key, price.usd, f"US dollars per {price.per}", default, source, PRICES_WHY)
-            )
+            rows.append(Assumption(key, price.usd, f"US dollars per {price.per}", default, source, PRICES_WHY))
         return tuple(rows)
 
     def replace(self, values: Mapping[str, Any], *, source: str) -> Config:
@@ -286,9 +278,7 @@ def default_toml() -> str:
             lines.append(f"{prefix}{entry.name} = {_toml(value)}")
         lines.append("")
     lines += [f"# {PRICES_WHY}", "[prices]"]
-    lines += [
-        f'{axis} = {{ usd = {price.usd}, per = "{price.per}" }}' for axis, price in DEFAULT_PRICES.items()
-    ]
+    lines += [f'{axis} = {{ usd = {price.usd}, per = "{price.per}" }}' for axis, price in DEFAULT_PRICES.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -116,7 +116,7 @@ f3999382aa934cdcbc4f73df9c3ccaae9ca3f7c6b6b9cd7ec80a42d8167e08d0 6503 item_topic
 cbfc4c70bbff6734b6c01a88de06dc07768d3627cb5214ed0f950a7f63288fcc 1139660 judge_loadings.jsonl
 b155bb3698b5924e1bf5b00d27861d3798c1689aaf19ad470c4f0923480e27ca 2066581 noise.csv
 debad4b75c094deabe8abe584741c6bae9b04da60534dac4b38b8fe67ed33ad0 15611 welfare.csv
-"""),  # noqa: E501
+"""),
 )
 
 DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in (_OLMES_AUDIT,)}
@@ -312,9 +312,7 @@ def _move_in(files: list[DataFile], staged: Path, target: Path) -> None:
         (staged / file.path).replace(path)
 
 
-def _download(
-    dataset: Dataset, file: DataFile, path: Path, *, base_url: str, timeout: float, bar: _FileBar
-) -> None:
+def _download(dataset: Dataset, file: DataFile, path: Path, *, base_url: str, timeout: float, bar: _FileBar) -> None:
     import pooch
     import requests
 

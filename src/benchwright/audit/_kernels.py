@@ -102,9 +102,7 @@ def bootstrap_counts(n_clusters: int, replicates: int, rng: np.random.Generator)
         yield counts.reshape(size, n_clusters).astype(np.float64)
 
 
-def permuted_labels(
-    n_first: int, n_clusters: int, replicates: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
+def permuted_labels(n_first: int, n_clusters: int, replicates: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Yield blocks (b, n_clusters) of 0/1 labels, n_first ones a row, in random order."""
     row = np.zeros(n_clusters)
     row[:n_first] = 1.0

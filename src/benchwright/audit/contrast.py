@@ -143,9 +143,7 @@ def contrast_families(
         permutation_p_one_sided=kernels.permutation_p(sign * shuffled[:, 0], abs(difference)),
         dominance=Dominance(
             violation=violation,
-            violation_p=kernels.permutation_p((drawn[:, 1:] - rise).max(axis=1), violation)
-            if violation
-            else 1.0,
+            violation_p=kernels.permutation_p((drawn[:, 1:] - rise).max(axis=1), violation) if violation else 1.0,
             advantage=advantage,
             advantage_p=kernels.permutation_p((-shuffled[:, 1:]).max(axis=1), advantage),
         ),
@@ -169,9 +167,7 @@ def _bootstrap(table: FloatArray, second: BoolArray, replicates: int, rng: np.ra
     sides = []
     for chosen in (~second, second):
         blocks = kernels.bootstrap_counts(int(chosen.sum()), replicates, rng)
-        sides.append(
-            np.vstack([kernels.cluster_means(block, sums[chosen], table[chosen, 1]) for block in blocks])
-        )
+        sides.append(np.vstack([kernels.cluster_means(block, sums[chosen], table[chosen, 1]) for block in blocks]))
     return sides[1] - sides[0]
 
 
@@ -180,9 +176,7 @@ def _permute(table: FloatArray, second: BoolArray, replicates: int, rng: np.rand
     sums, sizes = np.delete(table, 1, axis=1), table[:, 1]
     gaps = []
     for labels in kernels.permuted_labels(int(second.sum()), len(second), replicates, rng):
-        gaps.append(
-            kernels.cluster_means(labels, sums, sizes) - kernels.cluster_means(1 - labels, sums, sizes)
-        )
+        gaps.append(kernels.cluster_means(labels, sums, sizes) - kernels.cluster_means(1 - labels, sums, sizes))
     return np.vstack(gaps)
 
 

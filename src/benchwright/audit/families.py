@@ -44,9 +44,9 @@ class FamilyMap:
     def assign(self, tasks: pl.Series) -> pl.Series:
         """Return the family of each task, in the same order."""
         distinct = tasks.unique().to_list()
-        return tasks.replace_strict(
-            distinct, [self.family(task) for task in distinct], return_dtype=pl.String
-        ).rename("family")
+        return tasks.replace_strict(distinct, [self.family(task) for task in distinct], return_dtype=pl.String).rename(
+            "family"
+        )
 
     def pair(self, families: pl.Series) -> tuple[str, str, pl.Series] | None:
         """Return the two families to contrast and each item's side of it; None where there is only one.
@@ -54,9 +54,7 @@ class FamilyMap:
         A map with two families is contrasted as it stands, the first named against the other. With more,
         the first named (in the map's order) stands against all others pooled as "rest".
         """
-        named = list(
-            dict.fromkeys([*self.tasks.values(), *self.prefixes.values(), *families.sort().to_list()])
-        )
+        named = list(dict.fromkeys([*self.tasks.values(), *self.prefixes.values(), *families.sort().to_list()]))
         present = [name for name in named if name in set(families)]
         if len(present) < 2:
             return None
@@ -132,9 +130,7 @@ def family_map(name: str, *, of_source: pl.DataFrame | None = None, default: str
     if name == "auto":
         if of_source is None:
             return PRESETS[default]
-        return FamilyMap(
-            "families.csv", "families.csv of the source", dict(of_source.iter_rows()), rest="other"
-        )
+        return FamilyMap("families.csv", "families.csv of the source", dict(of_source.iter_rows()), rest="other")
     if name in PRESETS:
         return PRESETS[name]
     path = Path(name)

@@ -56,7 +56,7 @@ def summarise_frontier(items: pl.DataFrame, first: str) -> FrontierSummary:
         size=int(items["on_frontier"].sum()),
         first_on_frontier=int(mine["on_frontier"].sum()),
         second_on_frontier=int(other["on_frontier"].sum()),
-        first_dominated=float((mine["n_dominators"] > 0).mean()),  # type: ignore[arg-type]
-        second_dominated=float((other["n_dominators"] > 0).mean()),  # type: ignore[arg-type]
+        first_dominated=float(np.mean(mine["n_dominators"].to_numpy() > 0)),
+        second_dominated=float(np.mean(other["n_dominators"].to_numpy() > 0)),
         median_second_dominators=int(statistics.median(mine["n_dominators"].to_list())),
     )

@@ -50,33 +50,28 @@ def audit_improvability(
         Eligible items have ``anchor_low <= anchor <= anchor_high`` and a positive slope on some axis.
     """
     notes = []
-    items = cost.rename(
-        {"anchor_phat": "anchor"} | {f"beta_{axis.lower()}": slope_name(axis) for axis in axes}
-    )
-    implied = {}
+    items = cost.rename({"anchor_phat": "anchor"} | {f"beta_{axis.lower()}": slope_name(axis) for axis in axes})
+    implied: dict[str, float | None] = {}
     for axis in axes:
         slope, price = pl.col(slope_name(axis)), prices[axis].usd
         dollars = pl.when(slope > 0).then(price / slope)
         if cost_name(axis) in items.columns:
             improving = items.filter(slope > 0)
-            implied[axis] = (improving[cost_name(axis)] * improving[slope_name(axis)]).median()
-            if implied[axis] is not None and abs(implied[axis] / price - 1) < SAME_PRICE:  # type: ignore[operator]
+            stated = _median(improving[cost_name(axis)] * improving[slope_name(axis)])
+            implied[axis] = stated
+            if stated is not None and abs(stated / price - 1) < SAME_PRICE:
                 dollars = pl.when(slope > 0).then(pl.coalesce(cost_name(axis), dollars))
-            elif implied[axis] is not None:
+            elif stated is not None:
                 notes.append(
-                    f"{axis}: the source's dollar column implies {implied[axis]:.4g} USD per slope unit, "
+                    f"{axis}: the source's dollar column implies {stated:.4g} USD per slope unit, "
                     f"the price in force is {price:.4g}; costs are recomputed from the slopes."
                 )
         items = items.with_columns(dollars.alias(cost_name(axis)))
     costs = [cost_name(axis) for axis in axes]
     items = items.with_columns(cost_usd=pl.min_horizontal(costs))
-    cheapest = pl.coalesce(
-        [pl.when(pl.col(cost_name(axis)) == pl.col("cost_usd")).then(pl.lit(axis)) for axis in axes]
-    )
+    cheapest = pl.coalesce([pl.when(pl.col(cost_name(axis)) == pl.col("cost_usd")).then(pl.lit(axis)) for axis in axes])
     anchor = pl.col("anchor").is_between(limits.anchor_low, limits.anchor_high)
-    items = items.with_columns(
-        cheapest_axis=cheapest, cost_eligible=anchor & pl.col("cost_usd").is_not_null()
-    )
+    items = items.with_columns(cheapest_axis=cheapest, cost_eligible=anchor & pl.col("cost_usd").is_not_null())
     ranked, why = published_ranks(rank_ascending(items.filter("cost_eligible"), "cost_usd"))
     if why is not None:
         notes.append(f"Cost ranks have no intervals: {why}.")
@@ -92,7 +87,10 @@ def audit_improvability(
 
 
 def _by_axis(
-    ranked: pl.DataFrame, axes: tuple[str, ...], prices: Mapping[str, Price], implied: Mapping[str, object]
+    ranked: pl.DataFrame,
+    axes: tuple[str, ...],
+    prices: Mapping[str, Price],
+    implied: Mapping[str, float | None],
 ) -> pl.DataFrame:
     """Return per axis: price, its unit, implied price, items it is cheapest for, share, median dollars."""
     rows = []
@@ -107,7 +105,13 @@ def _by_axis(
                 "n_improving": int((ranked[slope_name(axis)] > 0).sum()),
                 "n_cheapest": len(mine),
                 "share_cheapest": len(mine) / ranked.height if ranked.height else np.nan,
-                "median_usd_per_unit": mine.median(),
+                "median_usd_per_unit": _median(mine),
             }
         )
     return pl.DataFrame(rows).with_columns(pl.col("share_cheapest").fill_nan(None))
+
+
+def _median(values: pl.Series) -> float | None:
+    """Return the median, None where there are no values."""
+    values = values.drop_nulls()
+    return float(np.median(values.to_numpy())) if len(values) else None

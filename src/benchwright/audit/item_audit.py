@@ -38,9 +38,7 @@ def audit_items(tables: ItemTables, config: Config) -> ItemAudit:
     """
     improvability = noise = None
     if tables.cost is not None:
-        improvability = audit_improvability(
-            tables.cost, tables.axes, prices=config.prices, limits=config.eligibility
-        )
+        improvability = audit_improvability(tables.cost, tables.axes, prices=config.prices, limits=config.eligibility)
     if tables.noise is not None:
         noise = audit_noise(
             tables.noise,
@@ -86,9 +84,7 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
             hint="check that judge_loadings.jsonl has both perspectives and names activities that are kept",
         )
     if known.height < items.height:
-        notes.append(
-            f"{items.height - known.height} items lack a welfare value in one framing and are left out."
-        )
+        notes.append(f"{items.height - known.height} items lack a welfare value in one framing and are left out.")
     mark = quadrant(pl.col("w_auto"), pl.col("w_aug"), choices.quadrant_threshold)
     items = mark_frontier(items.with_columns(quadrant=mark))
     items, contrast = _contrast(items, families, config, notes)
@@ -118,14 +114,11 @@ def _stated_welfare(tables: ItemTables, choices: WelfareChoices) -> pl.DataFrame
     )
 
 
-def _published_gap(
-    items: pl.DataFrame, tables: ItemTables, choices: WelfareChoices, notes: list[str]
-) -> float | None:
+def _published_gap(items: pl.DataFrame, tables: ItemTables, choices: WelfareChoices, notes: list[str]) -> float | None:
     """Compare with the source's own welfare.csv, where both were made by the same rule."""
     as_published = WelfareChoices()
     same = all(
-        getattr(choices, name) == getattr(as_published, name)
-        for name in ("top_k", "rank_weights", "activity_score")
+        getattr(choices, name) == getattr(as_published, name) for name in ("top_k", "rank_weights", "activity_score")
     )
     if tables.welfare is None or "default" not in tables.loadings or not same:
         return None
@@ -177,9 +170,7 @@ def _contrast(
             f"A family has only {fewest} task(s): intervals and tests that resample tasks are rough"
             + (", and with one task there is no interval." if fewest < 2 else ".")
         )
-    items = items.join(
-        known.select(*ITEM, "side", "n_dominators"), on=ITEM, how="left", maintain_order="left"
-    )
+    items = items.join(known.select(*ITEM, "side", "n_dominators"), on=ITEM, how="left", maintain_order="left")
     return items, FamilyContrast(
         first, second, families.definition, contrasts[0], contrasts[1], summarise_frontier(known, first)
     )

@@ -44,20 +44,14 @@ COLUMNS = (
     ItemColumn("sigma2", "score^2", "variance over seeds within checkpoints, pooled"),
     ItemColumn("sigma", "score", "standard deviation over seeds"),
     ItemColumn("z", "1", "sigma / sqrt(p (1 - p)), p the mean score"),
-    ItemColumn(
-        "margin_ratio", "1", "median log-likelihood ratio gold / runner-up; 1 a tie, below 1 gold wins"
-    ),
+    ItemColumn("margin_ratio", "1", "median log-likelihood ratio gold / runner-up; 1 a tie, below 1 gold wins"),
     ItemColumn("noise_eligible", "", "mean score and variance within limits"),
     ItemColumn("noise_rank", "rank", "place among eligible items, quietest first"),
     ItemColumn("noise_rank_lo", "rank", "lower end of the source's interval of that rank"),
     ItemColumn("noise_rank_hi", "rank", "upper end of the source's interval of that rank"),
     ItemColumn("weight", "reward / score", "optimal weight v* at the configured risk aversion"),
-    ItemColumn(
-        "weight_share", "share", "v* divided by its sum, or by the sum of |v*| where that is not positive"
-    ),
-    ItemColumn(
-        "weight_undetermined", "", "the data do not determine this weight; the smallest-norm one is shown"
-    ),
+    ItemColumn("weight_share", "share", "v* divided by its sum, or by the sum of |v*| where that is not positive"),
+    ItemColumn("weight_undetermined", "", "the data do not determine this weight; the smallest-norm one is shown"),
 )
 METADATA_KEY = "benchwright.columns"
 
@@ -100,9 +94,7 @@ def item_layer(
 def column_metadata(layer: pl.DataFrame, axes: Sequence[str]) -> dict[str, str]:
     """Return the Parquet metadata: under ``benchwright.columns``, unit and description of each column."""
     known = {column.name: column for column in _ordered(axes)}
-    described = {
-        name: {"unit": known[name].unit, "description": known[name].description} for name in layer.columns
-    }
+    described = {name: {"unit": known[name].unit, "description": known[name].description} for name in layer.columns}
     return {METADATA_KEY: json.dumps(described, ensure_ascii=False)}
 
 

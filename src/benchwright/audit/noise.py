@@ -47,8 +47,7 @@ def audit_noise(
     exact = pl.col("noise_sigma_hat") if "noise_sigma_hat" in items.columns else pl.col("sigma2").sqrt()
     items = items.with_columns(sigma=exact).with_columns(
         z=pl.when((p > 0) & (p < 1)).then(pl.col("sigma") / (p * (1 - p)).sqrt()),
-        noise_eligible=p.is_between(limits.noise_low, limits.noise_high)
-        & (pl.col("sigma2") >= limits.min_sigma2),
+        noise_eligible=p.is_between(limits.noise_low, limits.noise_high) & (pl.col("sigma2") >= limits.min_sigma2),
     )
     if margins is None:
         items = items.with_columns(margin_ratio=pl.lit(None, dtype=pl.Float64))
@@ -69,7 +68,7 @@ def audit_noise(
         by_family=_by_family(eligible, families),
         quantiles=quantile_table(ranked, "sigma"),
         reference_z=float(reference),
-        share_below_reference=float((eligible["z"] < reference).mean()) if eligible.height else float("nan"),  # type: ignore[arg-type]
+        share_below_reference=float(np.mean(eligible["z"].to_numpy() < reference)) if eligible.height else np.nan,
         families=families.name,
         notes=tuple(notes),
     )

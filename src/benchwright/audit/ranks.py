@@ -30,9 +30,7 @@ def quantile_table(ranked: pl.DataFrame, value: str) -> pl.DataFrame:
         for offset in range(-NEIGHBOURS, NEIGHBOURS + 1):
             if 1 <= centre + offset <= ranked.height:
                 places.append((quantile, offset, centre + offset))
-    at = pl.DataFrame(
-        places, schema={"quantile": pl.Float64, "offset": pl.Int64, "position": pl.Int64}, orient="row"
-    )
+    at = pl.DataFrame(places, schema={"quantile": pl.Float64, "offset": pl.Int64, "position": pl.Int64}, orient="row")
     columns = ["position", pl.col(value).alias("value"), *ITEM, "rank_lo", "rank_hi"]
     return at.join(ranked.select(columns), on="position", how="left", maintain_order="left")
 
@@ -48,7 +46,5 @@ def published_ranks(ranked: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
         return ranked.with_columns(empty), "the source gives no rank intervals"
     moved = np.abs(ranked["position"].to_numpy() - ranked["rank_headline"].fill_null(-1).to_numpy())
     if np.mean(moved > 0.01 * ranked.height) > 0.01:
-        return ranked.with_columns(
-            empty
-        ), "the source's rank intervals belong to another ranking (other prices)"
+        return ranked.with_columns(empty), "the source's rank intervals belong to another ranking (other prices)"
     return ranked.with_columns(pl.col("rank_lo", "rank_hi").round().cast(pl.Int64)), None

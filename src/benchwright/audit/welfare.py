@@ -70,9 +70,7 @@ def item_welfare(
     for perspective in PERSPECTIVES:
         mine = slots.filter(pl.col("perspective") == perspective).join(row_of, on=ITEM)
         codes = np.full((items.height, top_k), -1, dtype=np.int64)
-        codes[mine["row"].to_numpy(), mine["rank"].to_numpy() - 1] = [
-            code_of[name] for name in mine["activity"]
-        ]
+        codes[mine["row"].to_numpy(), mine["rank"].to_numpy() - 1] = [code_of[name] for name in mine["activity"]]
         value = activities.select(
             pl.when("dropped").then(None).otherwise(pl.col(VALUES[perspective])).cast(pl.Float64)
         ).to_series()
@@ -133,9 +131,7 @@ def activity_map(
         )
         table = table.join(share, on="activity", how="left").with_columns(pl.col(perspective).fill_null(0.0))
     marks = {threshold_name(tau): quadrant(pl.col("auto"), pl.col("aug"), tau) for tau in thresholds}
-    return table.with_columns(**marks).sort(
-        "automation", "augmentation", "activity", descending=[True, True, False]
-    )
+    return table.with_columns(**marks).sort("automation", "augmentation", "activity", descending=[True, True, False])
 
 
 def threshold_name(threshold: float) -> str:

@@ -37,9 +37,7 @@ SECTIONS = ("welfare", "improvability", "noise")
 PERSPECTIVES = ("automation", "augmentation")
 ITEM = ("task", "doc_id")
 _KEY = (Column("task", "text"), Column("doc_id", "id"))
-_RANKS = tuple(
-    Column(name, "number", required=False, empty=True) for name in ("rank_headline", "rank_lo", "rank_hi")
-)
+_RANKS = tuple(Column(name, "number", required=False, empty=True) for name in ("rank_headline", "rank_lo", "rank_hi"))
 
 ACTIVITIES = Table(
     (
@@ -153,9 +151,7 @@ def read_item_tables(
         )
     unknown = set(without) - set(SECTIONS)
     if unknown:
-        raise UsageError(
-            f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}"
-        )
+        raise UsageError(f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}")
     return _Reader(root).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
 
 
@@ -237,9 +233,7 @@ class _Reader:
             if not judge.is_file():
                 self.faults.append(Fault(str(judge), "no such file, named as a judge's loadings"))
         paths = [*own, *(judge for judge in judges if judge.is_file())]
-        if (self.root / "judge_loadings.jsonl").is_file() and not (
-            self.root / "gwa_welfare_scores.csv"
-        ).is_file():
+        if (self.root / "judge_loadings.jsonl").is_file() and not (self.root / "gwa_welfare_scores.csv").is_file():
             self.missing("gwa_welfare_scores.csv", "welfare")
         if not (self.root / "judge_loadings.jsonl").is_file() and not (self.root / "welfare.csv").is_file():
             self.missing("judge_loadings.jsonl (or welfare.csv)", "welfare")
@@ -251,9 +245,7 @@ class _Reader:
             self.record(path)
             name = path.stem.removeprefix("judge_loadings").lstrip("_") or "default"
             if name in loadings:
-                self.faults.append(
-                    Fault(path.name, f"a judge called `{name}` was already read; rename the file")
-                )
+                self.faults.append(Fault(path.name, f"a judge called `{name}` was already read; rename the file"))
             loadings[name] = self.judge(path, known)
         return activities, loadings, welfare
 
@@ -262,16 +254,12 @@ class _Reader:
         rows = frame.with_row_index("line", offset=2)
         for value in ("p_auto_15", "p_aug_15"):
             for line in rows.filter(~pl.col("dropped") & pl.col(value).is_null())["line"]:
-                self.faults.append(
-                    Fault(file, "empty, but the activity is not dropped", line=line, column=value)
-                )
+                self.faults.append(Fault(file, "empty, but the activity is not dropped", line=line, column=value))
         if frame["dropped"].all():
             self.faults.append(
                 Fault(file, "every activity is dropped, so no item has a welfare value", column="dropped")
             )
-        label = (
-            pl.col("gwa").fill_null(pl.col("concept_id")) if "gwa" in frame.columns else pl.col("concept_id")
-        )
+        label = pl.col("gwa").fill_null(pl.col("concept_id")) if "gwa" in frame.columns else pl.col("concept_id")
         n_tasks = pl.col("n_tasks_wb") if "n_tasks_wb" in frame.columns else pl.lit(None, dtype=pl.Int64)
         return frame.select(
             activity="concept_id",
@@ -302,10 +290,8 @@ class _Reader:
                     column = error.column if isinstance(error, _LoadingError) else None
                     self.faults.append(Fault(path.name, str(error), line=number, column=column))
         if failed:
-            self.notes.append(
-                f"{path.name}: {failed} rows are marked as failed by the judge and are not used."
-            )
-        schema = {
+            self.notes.append(f"{path.name}: {failed} rows are marked as failed by the judge and are not used.")
+        schema: dict[str, Any] = {
             "task": pl.String,
             "doc_id": pl.String,
             "perspective": pl.String,
@@ -316,9 +302,7 @@ class _Reader:
             self.faults.append(Fault(path.name, "holds no usable row"))
             return frame
         seen: dict[tuple[str, ...], int] = {}
-        for key, line_number in zip(
-            frame.select("task", "doc_id", "perspective").iter_rows(), lines, strict=True
-        ):
+        for key, line_number in zip(frame.select("task", "doc_id", "perspective").iter_rows(), lines, strict=True):
             if key in seen:
                 self.faults.append(
                     Fault(
@@ -338,9 +322,7 @@ class _Reader:
         frames |= {f"judge `{name}`": frame for name, frame in tables.loadings.items()}
         kinds = {name: frame["doc_id"].dtype for name, frame in frames.items() if frame is not None}
         if len(set(kinds.values())) > 1:
-            listed = ", ".join(
-                f"{'integer' if kind == pl.Int64 else 'text'} in {name}" for name, kind in kinds.items()
-            )
+            listed = ", ".join(f"{'integer' if kind == pl.Int64 else 'text'} in {name}" for name, kind in kinds.items())
             self.faults.append(Fault("doc_id", f"ids do not match between files: {listed}"))
 
 

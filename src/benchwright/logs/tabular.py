@@ -59,9 +59,7 @@ def read_table(path: Path, table: Table, faults: list[Fault]) -> pl.DataFrame | 
         if column.name in raw.columns:
             wanted.append(column)
         elif column.required:
-            faults.append(
-                Fault(path.name, f"missing; the file has {', '.join(raw.columns)}", column=column.name)
-            )
+            faults.append(Fault(path.name, f"missing; the file has {', '.join(raw.columns)}", column=column.name))
     typed = [_typed(raw[column.name], column, path.name, first_line, faults) for column in wanted]
     if len(faults) > before:
         return None
@@ -79,9 +77,7 @@ def id_values(ids: pl.Series, file: str, lines: Sequence[int], faults: list[Faul
     if text.sum() * 2 >= len(ids):
         return ids
     for row in text.arg_true():
-        reason = (
-            f"`{ids[row]}` is text, but most ids here are integers; number the item, or make all ids text"
-        )
+        reason = f"`{ids[row]}` is text, but most ids here are integers; number the item, or make all ids text"
         faults.append(Fault(file, reason, line=lines[row], column=ids.name))
     return numbers
 
@@ -134,9 +130,7 @@ def _typed(values: pl.Series, column: Column, file: str, first_line: int, faults
         expected = "true or false"
     elif column.kind == "integer":
         result = values.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
-        bad = (result.is_null() | (result != values.cast(pl.Float64, strict=False))).fill_null(
-            True
-        ) & ~missing
+        bad = (result.is_null() | (result != values.cast(pl.Float64, strict=False))).fill_null(True) & ~missing
         expected = "a whole number"
     else:
         result = values.cast(pl.String)
@@ -146,9 +140,7 @@ def _typed(values: pl.Series, column: Column, file: str, first_line: int, faults
         bad = bad | missing
     for row in bad.arg_true():
         got = "an empty cell" if missing[row] else f"`{values[row]}`"
-        faults.append(
-            Fault(file, f"must be {expected}, got {got}", line=row + first_line, column=column.name)
-        )
+        faults.append(Fault(file, f"must be {expected}, got {got}", line=row + first_line, column=column.name))
     if column.kind == "id" and not missing.any():
         result = id_values(result, file, range(first_line, first_line + len(result)), faults)
     return result.rename(column.name)

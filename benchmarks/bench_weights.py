@@ -1,0 +1,75 @@
+"""Optimal weights against A.T @ A, one BLAS thread: ``python benchmarks/bench_weights.py``.
+
+Targets: the kernel at m = 1e6, n = 3 takes at most ten times A.T @ A, and time grows linearly from 1e4 to 1e6
+items (a million costs at most 2 * 100 times ten thousand). Exit status 1 where one is missed.
+"""
+
+# ruff: noqa: E402  (the threads are set before numpy loads)
+from __future__ import annotations
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    os.environ[variable] = "1"
+
+import sys
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from benchwright.mechanism import _weights as kernel
+from benchwright.mechanism.aggregation import ItemAggregation, optimal_weights, risk_sweep
+
+REPEATS = 5
+KERNEL_LIMIT = 10.0
+LINEAR_SLACK = 2.0
+SIZES = (10_000, 100_000, 1_000_000)
+AXES = 3
+
+
+def seconds(task: Callable[[], object]) -> float:
+    """Median of ``REPEATS`` runs after one that warms up."""
+    task()
+    times = []
+    for _ in range(REPEATS):
+        start = perf_counter()
+        task()
+        times.append(perf_counter() - start)
+    return median(times)
+
+
+def tasks(m: int, rng: np.random.Generator) -> list[Callable[[], object]]:
+    """What is timed on one random game of ``m`` items."""
+    A, d, w = rng.normal(1e-7, 1e-7, (m, AXES)), rng.uniform(0.005, 0.25, m), rng.normal(1.0, 2.0, m)
+    x = kernel.Factors(A, np.zeros((m, 0)), d, w, kernel.inverse_root(1e-9, AXES))
+    model = ItemAggregation(A, w, risk_aversion=10.0, noise_variance=d, curvature=1e-9)
+    return [
+        lambda: A.T @ A,
+        lambda: kernel.solve(x, 10.0),
+        lambda: optimal_weights(model),
+        lambda: risk_sweep(model, np.logspace(-3, 3, 13), {"uniform": np.ones(m)}),
+    ]
+
+
+def main() -> int:
+    """Print a table of medians and say which targets are met."""
+    rng = np.random.default_rng(20260730)
+    columns = ("A.T @ A", "kernel", "optimal_weights", "sweep of 13")
+    print(f"{'m':>9}", *(f"{name:>16}" for name in columns), "  milliseconds")
+    times = []
+    for m in SIZES:
+        times.append([1e3 * seconds(task) for task in tasks(m, rng)])
+        print(f"{m:>9}", *(f"{time:>16.3f}" for time in times[-1]))
+    gram, solve, public, _ = times[-1]
+    ratio, growth = solve / gram, solve / times[0][1]
+    allowed = LINEAR_SLACK * SIZES[-1] / SIZES[0]
+    print(f"kernel / A.T @ A at m = {SIZES[-1]}: {ratio:.2f} (at most {KERNEL_LIMIT:g})")
+    print(f"optimal_weights with its diagnostics / A.T @ A: {public / gram:.2f}")
+    print(f"kernel time, m = {SIZES[-1]} over m = {SIZES[0]}: {growth:.0f} (at most {allowed:g})")
+    return 0 if ratio <= KERNEL_LIMIT and growth <= allowed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""The command line: parses, calls one public function, prints. Libraries load inside the commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchwright import __version__
+from benchwright.errors import BenchwrightError, UsageError
+
+app = typer.Typer(
+    name="benchwright",
+    help="Design LLM benchmarks and leaderboards as incentives.",
+    epilog="Example: benchwright audit -o out/   (the built-in example; then open out/report.html)",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Source = Annotated[
+    str | None,
+    typer.Argument(help="Folder of item tables or name of a data set; nothing: the built-in example."),
+]
+Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write: new, empty, or --overwrite.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="Choices to use instead of ./benchwright.toml (see `config`).")
+]
+Set = Annotated[list[str] | None, typer.Option("--set", help="One choice, e.g. welfare.neutral=2.5. May be repeated.")]
+Without = Annotated[
+    list[str] | None, typer.Option(help="Section to leave out: welfare, improvability or noise. May be repeated.")
+]
+Judge = Annotated[list[Path] | None, typer.Option(help="Another judge's loadings to compare. May be repeated.")]
+Weights = Annotated[Path | None, typer.Option(help="CSV of task,doc_id,weight to judge beside the plain average.")]
+Json = Annotated[bool, typer.Option("--json", help="Print summary.json on stdout.")]
+
+
+@app.callback(invoke_without_command=True)
+def main_options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"benchwright {__version__}")
+        raise typer.Exit
+
+
+@app.command(epilog="Example: benchwright audit olmes-audit -o out/ --set welfare.neutral=2.5")
+def audit(
+    source: Source = None,
+    out: Out = Path("out"),
+    config: ConfigFile = None,
+    set_: Set = None,
+    families: Annotated[str | None, typer.Option(help="Family map: a preset's name or a CSV of task,family.")] = None,
+    without: Without = None,
+    judge: Judge = None,
+    weights: Weights = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Leave report.html out.")] = False,
+    no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave figures/ out.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report in OUT.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The main job: audit items, find weights, write a report folder.
+
+    Writes report.html, items.parquet, weights.csv, summary.json, figures/ and tables/ into OUT.
+    """
+    from benchwright import pipeline
+    from benchwright.config import load_config
+    from benchwright.report.build import check_target, write_report
+    from benchwright.report.summary import summary_text
+
+    check_target(out, overwrite=overwrite)
+    choices = load_config(config).replace(_settings(set_ or []), source="--set")
+    if families is not None:
+        choices = choices.replace({"families.welfare": families, "families.robustness": families}, source="--families")
+    say = _progress()
+    report = pipeline.audit(
+        source, config=choices, without=without or (), judges=judge or (), weights=weights, progress=say
+    )
+    write_report(report, out, page=not no_report, figures=not no_figures, overwrite=overwrite, progress=say)
+    say("")
+    if as_json:
+        typer.echo(summary_text(report), nl=False)
+        return
+    typer.echo(str(report))
+    _note(f"wrote {out}{'' if no_report else ': open ' + str(out / 'report.html')}")
+
+
+@app.command(epilog="Example: benchwright fetch olmes-audit")
+def fetch(
+    name: Annotated[str | None, typer.Argument(help="Name of a data set; nothing lists them.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Bring a public data set into the cache folder (BENCHWRIGHT_DATA overrides it) and print where it is."""
+    from benchwright.datasets import list_datasets, load_dataset
+
+    if name is None:
+        listed = [
+            {
+                "name": one.name,
+                "description": one.description,
+                "source": one.page,
+                "licence": one.licence,
+                "bytes": one.size,
+                "files": len(one.files),
+                "citation": one.citation,
+            }
+            for one in list_datasets()
+        ]
+        if as_json:
+            typer.echo(json.dumps(listed, indent=1))
+        for one in [] if as_json else listed:
+            typer.echo(f"{one['name']}  {one['bytes']:,} bytes, {one['files']} files, {one['licence']}")
+            typer.echo(f"  {one['description']}\n  {one['source']}")
+        return
+    folder = load_dataset(name, progress=sys.stderr.isatty())
+    typer.echo(json.dumps({"name": name, "path": str(folder)}) if as_json else str(folder))
+
+
+@app.command(epilog="Example: benchwright config > benchwright.toml")
+def config() -> None:
+    """Print a benchwright.toml with every choice, its default, unit and reason."""
+    from benchwright.config import default_toml
+
+    typer.echo(default_toml(), nl=False)
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    """Parse KEY=VALUE, the value as TOML where it is TOML, else as text."""
+    import tomllib
+
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or "." not in key:
+            raise UsageError(f"--set {pair}: not SECTION.KEY=VALUE", hint="e.g. --set welfare.neutral=2.5")
+        try:
+            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value.strip()
+    return settings
+
+
+def _progress() -> Callable[[str], None]:
+    """Return a function that shows the step at work on stderr, where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    return lambda step: print(f"\r\033[K{step}", end="", file=sys.stderr, flush=True)
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def main() -> None:
+    """Run the command line; turn errors raised on purpose into one message and an exit code."""
+    try:
+        app()
+    except BenchwrightError as error:
+        _note(f"error: {error}")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _note("interrupted; nothing half-written is left")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

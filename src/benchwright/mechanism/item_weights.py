@@ -1,0 +1,255 @@
+"""From an item audit to weights: the aggregation game on the items that have all three statistics.
+
+Welfare w_i = (share w_auto + (1 - share) w_aug) - neutral, technology A_ik = slope / price (score per
+dollar), noise Sigma = diag(sigma2_i), curvature C = c0 I from a stated budget. All of these are choices of
+the configuration; none is in the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+import numpy as np
+import polars as pl
+
+from benchwright._check import FloatArray
+from benchwright.audit.improvability import slope_name
+from benchwright.audit.results import ItemAudit
+from benchwright.config import Config, LabChoices
+from benchwright.errors import DataError, Fault
+from benchwright.logs.item_tables import ITEM
+from benchwright.mechanism.aggregation import (
+    ItemAggregation,
+    calibrate_curvature,
+    evaluate_scheme,
+    optimal_weights,
+    risk_sweep,
+)
+from benchwright.mechanism.results import Calibration, OptimalWeights, RiskSweep, SchemeResult
+
+FRAMINGS = {"automation": "w_auto", "augmentation": "w_aug"}
+SWEEP_DECADES = np.linspace(-3, 3, 25)
+NEUTRAL_POINTS = np.linspace(1.0, 5.0, 41)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemWeights:
+    """Optimal weights of audited items and what other schemes lose.
+
+    Attributes
+    ----------
+    items
+        task, doc_id, welfare (centred), weight (reward / score), weight_share, weight_undetermined,
+        uniform_share, and the statistics the weight rests on.
+    optimum
+        v* at the configured risk aversion.
+    schemes
+        Every scheme at the configured risk aversion, by name.
+    tabulated
+        Optimum and efficiencies at the configured ``lab.risk_values``.
+    sweep
+        The same from "noise is irrelevant" to "noise rules": r from 10^-3 to 10^3 times ``balanced_risk``.
+    balanced_risk
+        The r at which the risk premium of v = w equals what it earns: w'Mw / w'Sigma w.
+    break_even
+        Per framing, the neutral point above which the plain average points the wrong way.
+    neutral_sweep
+        framing, neutral, efficiency, alignment of the plain average over neutral points.
+    calibration
+        c0 and the rule that fixed it; ``axes`` names the effort axes in the order of ``optimum.effort``.
+    notes
+        What to know before using the weights.
+    """
+
+    items: pl.DataFrame
+    model: ItemAggregation
+    optimum: OptimalWeights
+    schemes: Mapping[str, SchemeResult]
+    tabulated: RiskSweep
+    sweep: RiskSweep
+    balanced_risk: float
+    break_even: Mapping[str, float]
+    neutral_sweep: pl.DataFrame
+    calibration: Calibration
+    axes: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame | None = None) -> ItemWeights:
+    """Solve the aggregation game on the audited items.
+
+    Parameters
+    ----------
+    audit
+        An audit with all three sections.
+    config
+        Neutral point, framing, prices, budget, risk aversion.
+    user_weights
+        task, doc_id, weight: a scheme to judge beside the built-in ones.
+
+    Raises
+    ------
+    DataError
+        A section is missing, no item has all three statistics, or ``user_weights`` lacks an item.
+    """
+    items, notes = _joined(audit, config)
+    axes = audit.improvability.axes if audit.improvability is not None else ()
+    prices = np.array([config.prices[axis].usd for axis in axes])
+    technology = items.select(map(slope_name, axes)).to_numpy() / prices
+    welfare, noise = items["welfare"].to_numpy(), items["sigma2"].to_numpy()
+    calibration = _calibrate(technology, welfare, noise, config.lab)
+    model = ItemAggregation(
+        technology,
+        welfare,
+        risk_aversion=config.lab.risk_aversion,
+        noise_variance=noise,
+        curvature=calibration.c0,
+        names=tuple(f"{task} {doc_id}" for task, doc_id in items.select(*ITEM).iter_rows()),
+    )
+    optimum = optimal_weights(model)
+    directions = _schemes(items, audit, user_weights, notes)
+    gain, risk = float(np.sum((technology.T @ welfare) ** 2)) / calibration.c0, float(noise @ welfare**2)
+    balanced = gain / risk if risk > 0 else np.nan
+    grid = balanced * 10.0**SWEEP_DECADES if np.isfinite(balanced) and balanced > 0 else np.array([0.0])
+    chosen = np.zeros(items.height, dtype=bool)
+    chosen[list(optimum.undetermined)] = True
+    return ItemWeights(
+        items=items.with_columns(
+            weight=optimum.weights,
+            weight_share=pl.Series(optimum.shares).fill_nan(None),
+            weight_undetermined=chosen,
+            uniform_share=pl.lit(1.0 / items.height),
+        ),
+        model=model,
+        optimum=optimum,
+        schemes={
+            name: evaluate_scheme(model, direction, name=name, optimum=optimum)
+            for name, direction in directions.items()
+        },
+        tabulated=risk_sweep(model, config.lab.risk_values, directions),
+        sweep=risk_sweep(model, grid, directions),
+        balanced_risk=float(balanced),
+        break_even={framing: _break_even(technology, items[column].to_numpy()) for framing, column in FRAMINGS.items()},
+        neutral_sweep=_neutral_sweep(technology, items, noise, config.lab),
+        calibration=calibration,
+        axes=axes,
+        notes=(*notes, *optimum.warnings),
+    )
+
+
+def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
+    """Return the items with welfare, slopes on every axis and noise, and what was left out."""
+    if audit.welfare is None or audit.improvability is None or audit.noise is None:
+        missing = {"welfare", "improvability", "noise"} - set(audit.sections)
+        raise DataError(f"weights need welfare, improvability and noise; missing: {', '.join(sorted(missing))}")
+    share = config.welfare.automation_share
+    axes = audit.improvability.axes
+    slopes = [slope_name(axis) for axis in axes]
+    together = (
+        audit.welfare.items.select(*ITEM, "w_auto", "w_aug")
+        .join(audit.improvability.items, on=ITEM)
+        .join(audit.noise.items, on=ITEM)
+    )
+    items = together.filter(
+        pl.all_horizontal(pl.col("w_auto", "w_aug", "sigma2", *slopes).is_not_null()),
+        pl.col("cost_eligible") & pl.col("noise_eligible"),
+    ).sort(*ITEM)
+    if items.height == 0:
+        raise DataError(
+            "no item has welfare, slopes and noise, and lies within the eligibility limits",
+            hint="check that task and doc_id name the same items in all tables, or widen [eligibility]",
+        )
+    notes = []
+    if items.height < together.height:
+        left = together.height - items.height
+        notes.append(f"{left} items with all three statistics lie outside the eligibility limits and carry no weight.")
+    mixture = share * pl.col("w_auto") + (1 - share) * pl.col("w_aug")
+    keep = [*ITEM, "w_auto", "w_aug", *slopes, "cost_usd", "cheapest_axis", "sigma2", "sigma"]
+    return items.select(keep).with_columns(welfare=mixture - config.welfare.neutral), notes
+
+
+def _calibrate(technology: FloatArray, welfare: FloatArray, noise: FloatArray, lab: LabChoices) -> Calibration:
+    if lab.curvature is not None:
+        return Calibration(lab.curvature, "given", "lab.curvature is set")
+    return calibrate_curvature(
+        technology,
+        welfare,
+        noise_variance=noise,
+        risk_aversion=lab.risk_aversion,
+        budget=lab.budget,
+        rule=cast(Literal["auto", "uniform", "first-best"], lab.calibration),
+    )
+
+
+def _schemes(
+    items: pl.DataFrame, audit: ItemAudit, user_weights: pl.DataFrame | None, notes: list[str]
+) -> dict[str, FloatArray]:
+    """Return the directions to judge; each sums to 1 except the user's, which stay as given."""
+    tasks = items.select("task").with_columns(n=pl.len().over("task"))
+    n_here = tasks["n"].to_numpy().astype(float)
+    everywhere = pl.concat([section.items.select(*ITEM) for section in audit.sections.values()]).unique()
+    sizes = everywhere.group_by("task").agg(size=pl.len())
+    size = tasks.join(sizes, on="task", how="left", maintain_order="left")["size"].to_numpy().astype(float)
+    by_size = size / n_here
+    schemes = {
+        "uniform": np.full(items.height, 1.0 / items.height),
+        "task_means": 1.0 / (n_here * items["task"].n_unique()),
+        "size_weighted": by_size / by_size.sum(),
+    }
+    if user_weights is not None:
+        schemes["user"] = _user_scheme(items, user_weights, notes)
+    return schemes
+
+
+def _user_scheme(items: pl.DataFrame, user_weights: pl.DataFrame, notes: list[str]) -> FloatArray:
+    if user_weights["doc_id"].dtype != items["doc_id"].dtype:
+        raise DataError("the user's weights and the source do not share item ids: one has text, one integers")
+    joined = items.select(*ITEM).join(user_weights, on=ITEM, how="left", maintain_order="left")
+    missing = joined.filter(pl.col("weight").is_null())
+    if missing.height:
+        raise DataError(
+            f"the user's weights lack {missing.height} of the {items.height} items with all three statistics",
+            faults=[
+                Fault("weights", f"no weight for ({task}, {doc_id})")
+                for task, doc_id in missing.select(*ITEM).iter_rows()
+            ],
+            hint="write 0 for an item that the score leaves out",
+        )
+    if user_weights.height > items.height:
+        notes.append(f"The user's weights name {user_weights.height - items.height} items beyond those judged here.")
+    return joined["weight"].to_numpy()
+
+
+def _break_even(technology: FloatArray, welfare: FloatArray) -> float:
+    """Return the neutral point t at which u'M(w - t 1) = 0 for uniform u; NaN where uniform moves nothing.
+
+    u'Mw is linear in t and C = c0 I scales it only, so the answer needs no calibration. Below it the plain
+    average points the right way, above it the wrong way.
+    """
+    pull = technology @ technology.sum(axis=0)  # M u up to scale
+    total = float(pull.sum())
+    return float(pull @ welfare) / total if total > 0 else np.nan
+
+
+def _neutral_sweep(technology: FloatArray, items: pl.DataFrame, noise: FloatArray, lab: LabChoices) -> pl.DataFrame:
+    """Return the plain average's efficiency over neutral points; c0 is calibrated afresh at each, rule auto."""
+    rows = []
+    uniform = np.full(items.height, 1.0 / items.height)
+    for framing, column in FRAMINGS.items():
+        stated = items[column].to_numpy()
+        for neutral in NEUTRAL_POINTS:
+            welfare = stated - neutral
+            try:
+                c0 = _calibrate(technology, welfare, noise, replace(lab, calibration="auto")).c0
+            except DataError:  # no effort has value at this neutral point
+                rows.append((framing, float(neutral), np.nan, 0))
+                continue
+            model = ItemAggregation(
+                technology, welfare, risk_aversion=lab.risk_aversion, noise_variance=noise, curvature=c0
+            )
+            result = evaluate_scheme(model, uniform)
+            rows.append((framing, float(neutral), result.efficiency, result.alignment))
+    schema = ["framing", "neutral", "efficiency", "alignment"]
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col("efficiency").fill_nan(None))

@@ -1,0 +1,168 @@
+"""Write a report folder: whole or not at all.
+
+Everything is written into a hidden folder beside the target and moved into place in one step, so that an
+interrupted or failed run leaves the target as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchwright.audit.items import column_metadata
+from benchwright.errors import UsageError
+from benchwright.logs.item_tables import ITEM
+from benchwright.report.contents import AuditReport
+from benchwright.report.summary import summary_text
+from benchwright.report.tables import csv_text, tables
+
+MARKER = "summary.json"  # a folder that holds it is a report, and may be overwritten on request
+Progress = Callable[[str], None]
+
+
+def write_report(
+    report: AuditReport,
+    out: str | Path,
+    *,
+    page: bool = True,
+    figures: bool = True,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """Write items.parquet, weights.csv, summary.json, tables/ and, unless left out, report.html and figures/.
+
+    Parameters
+    ----------
+    report
+        What :func:`benchwright.audit` returned.
+    out
+        Target folder: new or empty, or an earlier report with ``overwrite=True``.
+    page, figures
+        Whether to write report.html, and figures/ as SVG and PNG.
+    progress
+        Called with a short text at each step.
+
+    Raises
+    ------
+    UsageError
+        The folder is not empty, not a folder, or cannot be written.
+    """
+    say = progress or (lambda _: None)
+    target = Path(out)
+    with staging(target, overwrite=overwrite) as stage:
+        say("tables")
+        _write_numbers(report, stage)
+        if page or figures:
+            _write_pictures(report, stage, page=page, figures=figures, say=say)
+    return target
+
+
+def _write_numbers(report: AuditReport, stage: Path) -> None:
+    items = report.items
+    axes = report.audit.improvability.axes if report.audit.improvability is not None else ()
+    items.write_parquet(stage / "items.parquet", metadata=column_metadata(items, axes))
+    if report.weights is not None:
+        columns = [*ITEM, "weight", "weight_share", "uniform_share", "weight_undetermined"]
+        _write(stage / "weights.csv", csv_text(report.weights.items.select(columns)))
+    folder = stage / "tables"
+    folder.mkdir()
+    for table in tables(report):
+        _write(folder / f"{table.name}.csv", table.csv())
+        _write(folder / f"{table.name}.tex", table.latex())
+    _write(stage / MARKER, summary_text(report))
+
+
+def _write_pictures(report: AuditReport, stage: Path, *, page: bool, figures: bool, say: Progress) -> None:
+    # Charts and the page's libraries load only where a picture is wanted; the chart library's bundle is
+    # put together on another thread while the charts are drawn.
+    from benchwright.report.figures import figures as all_figures
+    from benchwright.report.figures import svg_to_png
+    from benchwright.report.html import chart_library, render_page
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        library = pool.submit(chart_library) if page else None
+        drawn = all_figures(report)
+        if figures:
+            folder = stage / "figures"
+            folder.mkdir()
+            pictures = []
+            for place, figure in enumerate(drawn, start=1):
+                say(f"figure {place} of {len(drawn)}")
+                svg = figure.svg()
+                _write(folder / f"{figure.name}.svg", svg)
+                pictures.append((folder / f"{figure.name}.png", pool.submit(svg_to_png, svg)))
+            for path, picture in pictures:
+                path.write_bytes(picture.result())
+        if library is not None:
+            say("report.html")
+            _write(stage / "report.html", render_page(report, drawn, library.result()))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def staging(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Yield a folder that becomes ``target`` when the block ends, and vanishes if it fails."""
+    check_target(target, overwrite=overwrite)
+    stage = target.parent / f".{target.name}.partial-{os.getpid()}"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(target)
+        stage.mkdir()
+    except OSError as error:
+        raise UsageError(
+            f"cannot write beside {target}: {error.strerror}", hint="choose another folder with -o"
+        ) from None
+    try:
+        yield stage
+        _move_into_place(stage, target)
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}", hint="choose another folder with -o") from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Raise unless ``target`` is new, empty, or an earlier report that may be overwritten."""
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise UsageError(f"output {target} is not a folder", hint="choose another folder with -o")
+    if not target.is_dir() or not any(target.iterdir()):
+        return
+    if not (target / MARKER).is_file():
+        raise UsageError(f"output folder {target} is not empty and holds no report", hint="choose a new folder with -o")
+    if not overwrite:
+        raise UsageError(
+            f"output folder {target} already holds a report", hint="add --overwrite, or choose a new folder with -o"
+        )
+
+
+def _move_into_place(stage: Path, target: Path) -> None:
+    old = target.parent / f".{target.name}.old-{os.getpid()}"
+    if target.exists():
+        target.replace(old)
+    stage.replace(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove what killed runs left beside the target."""
+    for left in target.parent.glob(f".{target.name}.partial-*"):
+        owner = left.name.rpartition("-")[2]
+        if owner.isdigit() and not _alive(int(owner)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,66 @@
+"""Everything that a report is made of, in one frozen record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from benchwright.audit.items import item_layer
+from benchwright.audit.results import ItemAudit
+from benchwright.config import Config
+from benchwright.logs.item_tables import ITEM, ItemTables
+from benchwright.mechanism.item_weights import ItemWeights
+
+NO_SCORES = "the source has item statistics but no scores per model, so there is no leaderboard to score again"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AuditReport:
+    """An audit, its weights, and the assumptions behind both.
+
+    Attributes
+    ----------
+    source
+        The tables as read.
+    audit
+        Welfare, improvability and noise of the items.
+    weights
+        The aggregation game, or None; then ``no_weights`` says why.
+    config
+        Every choice with its value and where it came from.
+    version
+        Version of benchwright.
+    """
+
+    source: ItemTables
+    audit: ItemAudit
+    weights: ItemWeights | None
+    no_weights: str | None
+    config: Config
+    version: str
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """The item metadata layer, one row per (task, doc_id)."""
+        weights = None
+        if self.weights is not None:
+            weights = self.weights.items.select(*ITEM, "weight", "weight_share", "weight_undetermined")
+        return item_layer(self.audit, topics=self.source.topics, weights=weights)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know before trusting a figure, in the order of the sections."""
+        notes = [*self.audit.notes]
+        for section in self.audit.sections.values():
+            notes += section.notes
+        if self.weights is not None:
+            notes += self.weights.notes
+        elif self.no_weights is not None:
+            notes.append(f"No weights: {self.no_weights}.")
+        return tuple(dict.fromkeys([*notes, f"No leaderboard.csv: {NO_SCORES}."]))
+
+    def __str__(self) -> str:
+        from benchwright.report.findings import findings
+
+        return "\n".join(f"- {finding.text}" for finding in findings(self))

@@ -1,0 +1,109 @@
+"""The report page: one HTML file that works offline and asks nothing of the network.
+
+The content security policy allows only the scripts whose hashes it names, so text from data cannot run even
+if an escape were missing. Charts are Vega-Lite specifications in inert JSON blocks, drawn by the bundled
+library with its expression interpreter (no ``eval``).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+
+import jinja2
+
+from benchwright.logs.item_tables import SECTIONS
+from benchwright.report.contents import AuditReport
+from benchwright.report.figures import Figure
+from benchwright.report.findings import findings
+from benchwright.report.tables import tables
+
+HEADINGS = {
+    "welfare": (
+        "Welfare: which items reward work that matters?",
+        "A judge named, for each item, the kinds of work it resembles; workers said which work they want automated "
+        "and with which they want help. An item's welfare is the value of its activities, the first counting most, "
+        "on a scale from 1 to 5, once as automation and once as augmentation.",
+    ),
+    "improvability": (
+        "Improvability: which items are cheap to inflate?",
+        "From families of training runs comes how much an item's score rises with more pre-training tokens (PT), "
+        "supervised examples (SFT) or reinforcement-learning prompts (RL). Dividing the price of an axis by that "
+        "slope gives dollars per full unit of score; an item's cost is that of its cheapest axis.",
+    ),
+    "noise": (
+        "Noise: which items mostly record luck?",
+        "The same training with another random seed gives another score. Sigma is the standard deviation over "
+        "seeds; Z divides it by what a coin with the same mean score would show, so that easy, hard and even items "
+        "compare.",
+    ),
+    "weights": (
+        "Weights: what would the score have to count?",
+        "A published score is an incentive: developers put effort where it raises the score most per dollar. The "
+        "best weights make that effort worth most to society, after its cost and after the risk that noise puts on "
+        "developers. Everything here holds under the assumptions listed below; change them in benchwright.toml.",
+    ),
+}
+
+
+def chart_library() -> str:
+    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed as one script."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def render_page(report: AuditReport, figures: Sequence[Figure], library: str) -> str:
+    """Return the whole page.
+
+    Parameters
+    ----------
+    report
+        What to show.
+    figures
+        Its figures, in reading order.
+    library
+        JavaScript from :func:`chart_library`.
+    """
+    templates = resources.files("benchwright.report") / "templates"
+    styles = (templates / "report.css").read_text(encoding="utf-8")
+    script = (templates / "report.js").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    page = environment.from_string((templates / "report.html.j2").read_text(encoding="utf-8"))
+    all_tables = tables(report)
+    present = {*report.audit.sections, *(("weights",) if report.weights is not None else ())}
+    sections = [
+        {
+            "name": name,
+            "heading": HEADINGS[name][0],
+            "intro": HEADINGS[name][1],
+            "figures": [figure for figure in figures if figure.section == name],
+            "tables": [table for table in all_tables if table.section == name],
+        }
+        for name in ("weights", *SECTIONS)
+        if name in present
+    ]
+    return page.render(
+        report=report,
+        findings=findings(report),
+        sections=sections,
+        assumptions=report.config.assumptions(),
+        styles=styles,
+        library=library,
+        script=script,
+        policy=_policy(library, script),
+    )
+
+
+def _policy(*scripts: str) -> str:
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,270 @@
+"""The tables of a report: one registry for the page, the CSV files and the LaTeX files.
+
+CSV files hold full precision. A text cell that a spreadsheet would run as a formula gets a leading
+apostrophe; LaTeX and HTML text is escaped. To add a table, add a row to :func:`tables`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from benchwright.audit.results import FamilyContrast
+from benchwright.report.charts_weights import SCHEME_NAMES
+from benchwright.report.contents import AuditReport
+from benchwright.report.words import dollars, percent
+
+Kind = Literal["text", "integer", "number", "percent", "dollars", "p"]
+FORMULA = re.compile(r"^[\s]*[=+\-@\t\r]")
+HEAVIEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column as shown: field of the frame, heading, how to write a value."""
+
+    field: str
+    heading: str
+    kind: Kind = "text"
+
+    def text(self, value: Any) -> str:
+        """Return a cell as a reader sees it; an unknown value is a dash."""
+        if value is None:
+            return "–"
+        if self.kind == "integer":
+            return f"{value:,.0f}"
+        if self.kind == "number":
+            return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
+        if self.kind == "percent":
+            return percent(value)
+        if self.kind == "dollars":
+            return dollars(value)
+        if self.kind == "p":
+            return f"{value:.2g}" if value < 0.001 else f"{value:.4f}"
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportTable:
+    """One table: file name, section of the report, title, columns and rows."""
+
+    name: str
+    section: str
+    title: str
+    columns: tuple[TableColumn, ...]
+    frame: pl.DataFrame
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the cells as text, row by row."""
+        for row in self.frame.select([column.field for column in self.columns]).iter_rows():
+            yield tuple(column.text(value) for column, value in zip(self.columns, row, strict=True))
+
+    def csv(self) -> str:
+        """Return the rows at full precision as CSV."""
+        return csv_text(self.frame.select([column.field for column in self.columns]))
+
+    def latex(self) -> str:
+        """Return a tabular environment for booktabs."""
+        align = "".join("l" if column.kind == "text" else "r" for column in self.columns)
+        lines = [f"% {_latex(self.title)}", rf"\\begin{{tabular}}{{{align}}}".replace("\\\\", "\\"), r"\toprule"]
+        lines.append(" & ".join(_latex(column.heading) for column in self.columns) + r" \\")
+        lines.append(r"\midrule")
+        lines += [" & ".join(_latex(cell) for cell in row) + r" \\" for row in self.rows()]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def csv_text(frame: pl.DataFrame) -> str:
+    """Return a frame as CSV whose text cells no spreadsheet takes for a formula."""
+    safe = [
+        pl.when(pl.col(name).str.contains(FORMULA.pattern)).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name)
+        for name, kind in frame.schema.items()
+        if kind == pl.String
+    ]
+    return frame.with_columns(safe).write_csv()
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    **{char: "\\" + char for char in "&%$#_{}"},
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(char, char) for char in " ".join(text.split()))
+
+
+def tables(report: AuditReport) -> tuple[ReportTable, ...]:
+    """Return the tables that this report has the data for, in reading order."""
+    return tuple(
+        ReportTable(name, section, title, tuple(TableColumn(*column) for column in columns), frame)
+        for name, section, title, columns, frame in _tables(report)
+    )
+
+
+_Row = tuple[str, str, str, Sequence[tuple[Any, ...]], pl.DataFrame]
+
+
+def _tables(report: AuditReport) -> Iterator[_Row]:
+    yield from _welfare(report)
+    improvability, noise = report.audit.improvability, report.audit.noise
+    if improvability is not None:
+        columns: Sequence[tuple[Any, ...]] = (
+            ("axis", "effort axis"),
+            ("share_cheapest", "cheapest for", "percent"),
+            ("n_cheapest", "items", "integer"),
+            ("median_usd_per_unit", "median for 1.0 of score", "dollars"),
+            ("median_usd_per_tenth", "median for 0.10", "dollars"),
+            ("price_usd", "price of a slope unit (USD)", "number"),
+            ("per", "slope unit"),
+            ("implied_price_usd", "price in the source's own column", "number"),
+        )
+        by_axis = improvability.by_axis.with_columns(median_usd_per_tenth=pl.col("median_usd_per_unit") / 10)
+        yield "cost-axes", "improvability", "Cheapest axis of each item", columns, by_axis
+        quantiles = improvability.quantiles
+        yield "cost-quantiles", "improvability", "Items at the quantiles of cost", _quantiles("dollars"), quantiles
+    if noise is not None:
+        columns = (
+            ("family", "family"),
+            ("n", "items", "integer"),
+            ("median_p", "median score", "number"),
+            ("median_sigma", "median sigma", "number"),
+            ("median_z", "median Z", "number"),
+            ("n_p_over_half", "items got right", "integer"),
+            ("median_ratio", "their median margin ratio", "number"),
+            ("r_ratio_z", "r(|ratio - 1|, Z), all items", "number"),
+        )
+        yield "noise-families", "noise", "Noise by family", columns, noise.by_family
+        yield "noise-quantiles", "noise", "Items at the quantiles of noise", _quantiles("number"), noise.quantiles
+    if report.weights is not None:
+        yield from _weights(report)
+
+
+def _quantiles(kind: Kind) -> Sequence[tuple[Any, ...]]:
+    return (
+        ("quantile", "quantile", "percent"),
+        ("position", "rank", "integer"),
+        ("rank_lo", "from", "integer"),
+        ("rank_hi", "to", "integer"),
+        ("value", "per unit of score" if kind == "dollars" else "sigma", kind),
+        ("task", "task"),
+        ("doc_id", "item"),
+    )
+
+
+def _welfare(report: AuditReport) -> Iterator[_Row]:
+    welfare = report.audit.welfare
+    if welfare is None:
+        return
+    if welfare.contrast is not None:
+        yield _contrast_table(welfare.contrast)
+    if welfare.quadrants.height:
+        shares = welfare.quadrants.pivot("quadrant", index=["threshold", "unit", "total"], values="share")
+        columns = (
+            ("threshold", "threshold", "number"),
+            ("unit", "counted"),
+            ("total", "number", "integer"),
+            *((name, name, "percent") for name in ("green", "automate", "augment", "red")),
+        )
+        yield "quadrants", "welfare", "Shares of the quadrants", columns, shares
+    if welfare.activities.height:
+        marks = [name for name in welfare.activities.columns if name.startswith("quadrant_at_")]
+        columns = (
+            ("label", "activity"),
+            ("n_tasks", "rated tasks", "integer"),
+            ("auto", "automation value", "number"),
+            ("aug", "help value", "number"),
+            ("automation", "items, automation", "percent"),
+            ("augmentation", "items, help", "percent"),
+            *((mark, mark.removeprefix("quadrant_at_").replace("_", ".") + " quadrant") for mark in marks),
+        )
+        yield (
+            "activities",
+            "welfare",
+            "Activities and the share of items that load on them",
+            columns,
+            welfare.activities,
+        )
+    if welfare.robustness.height:
+        first = "first family" if welfare.contrast is None else welfare.contrast.first
+        columns = (
+            ("variant", "scored otherwise"),
+            ("n_compared", "items", "integer"),
+            ("spearman_auto", "Spearman, w_auto", "number"),
+            ("spearman_aug", "Spearman, w_aug", "number"),
+            ("kendall_auto", "Kendall, w_auto", "number"),
+            ("kendall_aug", "Kendall, w_aug", "number"),
+            ("frontier_size_variant", "frontier", "integer"),
+            ("frontier_jaccard", "Jaccard of frontiers", "number"),
+            ("dominated_variant", f"{first} dominated", "percent"),
+        )
+        yield "robustness", "welfare", "Does it survive another way of scoring?", columns, welfare.robustness
+
+
+def _contrast_table(contrast: FamilyContrast) -> _Row:
+    rows: list[tuple[str, float | None, float | None]] = []
+    first, second = contrast.first, contrast.second
+    both = (contrast.w_auto, contrast.w_aug)
+
+    def add(name: str, *values: float | None) -> None:
+        rows.append((name, *values))  # type: ignore[arg-type]
+
+    add(f"mean, {first}", *(side.first.mean for side in both))
+    add(f"mean, {second}", *(side.second.mean for side in both))
+    add(f"median, {first}", *(side.first.median for side in both))
+    add(f"median, {second}", *(side.second.median for side in both))
+    add(f"difference of means, {second} - {first}", *(side.difference for side in both))
+    level = percent(both[0].level, 0)
+    add(f"{level} interval from (tasks resampled)", *(side.interval[0] for side in both))
+    add(f"{level} interval to", *(side.interval[1] for side in both))
+    add("p, two-sided (labels permuted over tasks)", *(side.permutation_p for side in both))
+    add("p, one-sided in the observed direction", *(side.permutation_p_one_sided for side in both))
+    add(f"dominance of {second}: largest violation", *(side.dominance.violation for side in both))
+    add("  its p under dominance (tasks resampled)", *(side.dominance.violation_p for side in both))
+    add("  p under no difference (tasks permuted)", *(side.dominance.advantage_p for side in both))
+    add("KS statistic (items as if independent)", *(side.ks_statistic for side in both))
+    add("KS p, two-sided (items as if independent)", *(side.ks_p for side in both))
+    add("Mann-Whitney p, two-sided (same)", *(side.mann_whitney_p for side in both))
+    add("Mann-Whitney p, one-sided (same)", *(side.mann_whitney_p_one_sided for side in both))
+    frame = pl.DataFrame(rows, schema={"figure": pl.String, "w_auto": pl.Float64, "w_aug": pl.Float64}, orient="row")
+    columns = (("figure", "figure"), ("w_auto", "w_auto", "p"), ("w_aug", "w_aug", "p"))
+    frame = frame.with_columns(pl.col("w_auto", "w_aug").fill_nan(None))
+    return "contrast", "welfare", f"{first} against {second}, welfare on 1 to 5", columns, frame
+
+
+def _weights(report: AuditReport) -> Iterator[_Row]:
+    weights = report.weights
+    if weights is None:
+        return
+    table = weights.tabulated
+    rows = [
+        {"scheme": SCHEME_NAMES[name], "sign": f"{table.alignment[name]:+d}"}
+        | {f"r{place}": float(value) for place, value in enumerate(values)}
+        for name, values in table.efficiency.items()
+    ]
+    columns = (
+        ("scheme", "scheme"),
+        ("sign", "direction"),
+        *((f"r{place}", f"kept at r = {r:g}", "percent") for place, r in enumerate(table.risk_aversions)),
+    )
+    frame = pl.DataFrame(rows).with_columns(pl.col(pl.Float64).fill_nan(None))
+    yield "schemes", "weights", "What each scheme keeps of the best surplus", columns, frame
+    order = weights.items.sort("weight_share", "task", "doc_id", descending=[True, False, False])
+    ends = pl.concat([order.head(HEAVIEST), order.tail(HEAVIEST)]).unique(["task", "doc_id"], maintain_order=True)
+    ends = ends.with_columns(multiple=pl.col("weight_share") / pl.col("uniform_share"))
+    columns = (
+        ("task", "task"),
+        ("doc_id", "item"),
+        ("multiple", "weight, x uniform", "number"),
+        ("welfare", "welfare - neutral", "number"),
+        ("cost_usd", "USD per unit of score", "dollars"),
+        ("cheapest_axis", "cheapest axis"),
+        ("sigma", "seed noise", "number"),
+    )
+    yield "weights-ends", "weights", f"The {HEAVIEST} heaviest and the {HEAVIEST} lightest items", columns, ends

@@ -1,0 +1,55 @@
+"""Numbers in prose: short, with their unit, never a bare NaN."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+SUFFIXES = ((1e9, "billion"), (1e6, "million"))
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Return a share as per cent.
+
+    >>> percent(0.2933), percent(1.0), percent(None)
+    ('29.3 %', '100 %', 'not known')
+    """
+    if share is None or not isfinite(share):
+        return "not known"
+    text = f"{100 * share:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def dollars(value: float | None) -> str:
+    """Return US dollars to three significant digits.
+
+    >>> dollars(8541.3), dollars(2.6e6), dollars(None)
+    ('$8,540', '$2.6 million', 'not known')
+    """
+    if value is None or not isfinite(value):
+        return "not known"
+    for size, name in SUFFIXES:
+        if abs(value) >= size:
+            return f"${value / size:.3g} {name}"
+    if abs(value) < 100:
+        return f"${value:.3g}"
+    return f"${float(f'{value:.3g}'):,.0f}"
+
+
+def p_value(p: float, draws: int) -> str:
+    """Return a resampling p-value; the smallest that ``draws`` draws can give is written as a bound.
+
+    >>> p_value(0.207, 10000), p_value(1 / 10001, 10000)
+    ('p = 0.21', 'p < 0.0002')
+    """
+    if p <= 1 / (draws + 1):
+        return f"p < {2 / (draws + 1):.1g}"
+    return f"p = {p:.2g}"
+
+
+def count(n: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "item"), count(20206, "item")
+    ('1 item', '20,206 items')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
