@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from benchwright.pipeline import audit
+from benchwright.report.contents import AuditReport
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
@@ -16,3 +19,9 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs ../shared (or BENCHWRIGHT_SHARED): not present")
     return folder
+
+
+@pytest.fixture(scope="session")
+def olmes(shared: Path) -> AuditReport:
+    """The whole audit of the published OLMES item tables, at the defaults."""
+    return audit(shared / "data" / "olmes-audit")

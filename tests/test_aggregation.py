@@ -14,12 +14,12 @@ from benchwright._check import FloatArray
 from benchwright.errors import DataError, UsageError
 from benchwright.mechanism.aggregation import (
     ItemAggregation,
-    calibrate_curvature,
     evaluate_scheme,
     optimal_weights,
     risk_sweep,
     seed_factor,
 )
+from benchwright.mechanism.calibration import calibrate_curvature
 
 games = given(
     seed=st.integers(0, 2**32 - 1),

@@ -36,9 +36,7 @@ TINY = Dataset(
     licence="MIT",
     citation="none",
     files=tuple(
-        DataFile(
-            path, len(body), hashlib.sha256(body).hexdigest(), source="LICENSE" if path == "LICENSE" else None
-        )
+        DataFile(path, len(body), hashlib.sha256(body).hexdigest(), source="LICENSE" if path == "LICENSE" else None)
         for path, body in CONTENT.items()
     ),
 )
@@ -119,9 +117,7 @@ def listing(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_downloads_once_and_verifies(server: Server, tmp_path: Path) -> None:
@@ -190,9 +186,7 @@ def test_connection_refused(server: Server, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening
         closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(
-            FetchError, match=rf"`items.csv` could not .* from {closed}/.*: connection refused"
-        ):
+        with pytest.raises(FetchError, match=rf"`items.csv` could not .* from {closed}/.*: connection refused"):
             load_dataset("tiny", cache=tmp_path, base_url=closed)
     assert listing(tmp_path) == {}
 
@@ -233,9 +227,7 @@ def test_killed_download_is_cleaned_by_the_next(server: Server, tmp_path: Path) 
     )
     server.fault = "hangs"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path), server.url], env=environment
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path), server.url], env=environment) as process:
         deadline = time.monotonic() + 20
         while URL_PATHS["LICENSE"] not in server.requests and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -277,9 +269,7 @@ def test_files_that_differ_are_named_and_kept(server: Server, tmp_path: Path) ->
     for file, body in ((TINY.files[0], b"mine"), (LICENCE, b"")):
         found = hashlib.sha256(body).hexdigest()
         assert str(tmp_path / "tiny" / file.path) in message
-        assert (
-            f"expected sha256 {file.sha256} ({file.size} bytes), found {found} ({len(body)} bytes)" in message
-        )
+        assert f"expected sha256 {file.sha256} ({file.size} bytes), found {found} ({len(body)} bytes)" in message
     assert "Hint: remove it" in message
     assert "BENCHWRIGHT_DATA" in message
     assert listing(tmp_path) == before
@@ -292,18 +282,14 @@ def test_a_folder_in_place_of_a_file(server: Server, tmp_path: Path) -> None:
         load_dataset("tiny", cache=tmp_path, base_url=server.url)
 
 
-def test_folder_that_cannot_be_written(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_that_cannot_be_written(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
     write(tmp_path / "tiny", {"items.csv": CONTENT["items.csv"]})
     before = listing(tmp_path)
     monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
-    with pytest.raises(
-        FetchError, match=r"2 of 3 files are missing in .*tiny, first `deep/.*Permission denied"
-    ):
+    with pytest.raises(FetchError, match=r"2 of 3 files are missing in .*tiny, first `deep/.*Permission denied"):
         load_dataset("tiny", cache=tmp_path, base_url=server.url)
     assert listing(tmp_path) == before
     assert server.requests == []
@@ -343,9 +329,7 @@ def test_progress_goes_to_stderr(server: Server, tmp_path: Path, capsys: pytest.
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match=r"\(`olmes-audit`\), got 'OLMES_audit'\nHint: did you mean `olmes-audit`"
-    ):
+    with pytest.raises(UsageError, match=r"\(`olmes-audit`\), got 'OLMES_audit'\nHint: did you mean `olmes-audit`"):
         load_dataset("OLMES_audit", cache=tmp_path)
     for name in ("../olmes-audit", "", "xyz", "/"):
         with pytest.raises(UsageError, match="`name` must be a known data set"):

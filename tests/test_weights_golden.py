@@ -12,12 +12,12 @@ import pytest
 
 from benchwright.mechanism.aggregation import (
     ItemAggregation,
-    calibrate_curvature,
     evaluate_scheme,
     optimal_weights,
     risk_sweep,
     seed_factor,
 )
+from benchwright.mechanism.calibration import calibrate_curvature
 
 PRICES = {"beta_pt": 82.0, "beta_sft": 0.20, "beta_rl": 0.50}  # dollars a unit of effort
 TOP_FIVE = sum(1 / rank for rank in range(1, 6))  # w_auto adds up ratings discounted by rank

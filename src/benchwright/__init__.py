@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from benchwright.logs.item_tables import ItemTables, read_item_tables
     from benchwright.mechanism.aggregation import (
         ItemAggregation,
-        calibrate_curvature,
         evaluate_scheme,
         optimal_weights,
         risk_sweep,
         seed_factor,
     )
+    from benchwright.mechanism.calibration import calibrate_curvature
     from benchwright.pipeline import audit
     from benchwright.report.build import write_report
     from benchwright.simulate import Simulation, simulate_item_tables
@@ -44,7 +44,7 @@ _HOME = {
     "ItemAggregation": "mechanism.aggregation",
     "optimal_weights": "mechanism.aggregation",
     "evaluate_scheme": "mechanism.aggregation",
-    "calibrate_curvature": "mechanism.aggregation",
+    "calibrate_curvature": "mechanism.calibration",
     "risk_sweep": "mechanism.aggregation",
     "seed_factor": "mechanism.aggregation",
     "Simulation": "simulate",

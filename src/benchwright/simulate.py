@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchwright.errors import UsageError
 from benchwright.logs.item_tables import PERSPECTIVES, ItemTables
 
 FloatArray = NDArray[np.float64]
@@ -39,59 +40,59 @@ class SimulatedTask:
 
 # Invented activities: id, label, tasks rated, value on [1,5] under automation and augmentation.
 ACTIVITIES: tuple[tuple[str, str, int, float | None, float | None], ...] = (
-    ("checking_figures", "Checking figures", 24, 4.6, 1.9),
+    ("checking_figures", "Checking figures", 24, 4.2, 1.9),
     ("filing_records", "Filing records", 31, 5.0, 1.0),
     ("summarising_documents", "Summarising documents", 40, 4.1, 3.2),
     ("drafting_messages", "Drafting messages", 52, 3.6, 4.0),
     ("planning_schedules", "Planning schedules", 18, 3.9, 3.4),
-    ("calculating_quantities", "Calculating quantities", 33, 3.1, 1.6),
+    ("calculating_quantities", "Calculating quantities", 33, 2.6, 1.6),
     ("solving_puzzles", "Solving puzzles", 12, 1.4, 2.0),
-    ("diagnosing_faults", "Diagnosing faults", 21, 2.7, 4.2),
+    ("diagnosing_faults", "Diagnosing faults", 21, 3.2, 4.2),
     ("advising_clients", "Advising clients", 27, 1.6, 4.6),
     ("teaching_colleagues", "Teaching colleagues", 16, 1.0, 3.9),
-    ("judging_quality", "Judging quality", 22, 2.4, 3.1),
+    ("judging_quality", "Judging quality", 22, 3.3, 3.1),
     ("explaining_findings", "Explaining findings", 19, 2.0, 5.0),
-    ("looking_up_facts", "Looking up facts", 45, 3.7, 2.8),
-    ("making_decisions", "Making decisions", 38, 1.3, 3.5),
+    ("looking_up_facts", "Looking up facts", 45, 4.3, 2.8),
+    ("making_decisions", "Making decisions", 38, 1.8, 3.5),
     ("handling_hazards", "Handling hazards", 3, None, None),
 )
 
 TASKS = (
     SimulatedTask(
         "sim_arithmetic", "math", ("calculating_quantities", "checking_figures", "solving_puzzles"),
-        (2.0e-4, 2.6e-5, 6.0e-6), 0.22,
+        (5.0e-04, 1.2e-05, 2.3e-05), 0.22,
     ),
     SimulatedTask(
         "sim_algebra", "math", ("solving_puzzles", "calculating_quantities", "making_decisions"),
-        (1.2e-4, 1.1e-5, 5.0e-6), 0.20,
+        (3.0e-04, 7.7e-06, 2.0e-05), 0.2,
     ),
     SimulatedTask(
         "sim_word_problems", "math", ("calculating_quantities", "making_decisions", "looking_up_facts"),
-        (1.6e-4, 1.5e-5, 4.0e-6), 0.25,
+        (4.0e-04, 8.4e-06, 1.7e-05), 0.25,
     ),
     SimulatedTask(
-        "sim_office_mail", "general", ("drafting_messages", "summarising_documents", "filing_records"),
-        (2.6e-4, 3.0e-5, 2.0e-6), 0.32,
+        "sim_office_mail", "general", ("drafting_messages", "filing_records", "summarising_documents"),
+        (6.5e-04, 1.0e-05, 5.0e-06), 0.32,
     ),
     SimulatedTask(
-        "sim_scheduling", "general", ("planning_schedules", "checking_figures", "making_decisions"),
-        (1.8e-4, 1.4e-5, 3.0e-6), 0.38,
+        "sim_scheduling", "general", ("planning_schedules", "filing_records", "checking_figures"),
+        (5.5e-04, 9.1e-06, 7.5e-06), 0.38,
     ),
     SimulatedTask(
         "sim_reading", "general", ("summarising_documents", "explaining_findings", "looking_up_facts"),
-        (3.0e-4, 1.8e-5, 1.0e-6), 0.30,
+        (8.5e-04, 7.7e-06, 2.5e-06), 0.3,
     ),
     SimulatedTask(
         "sim_troubleshooting", "general", ("diagnosing_faults", "making_decisions", "explaining_findings"),
-        (1.4e-4, 0.8e-5, 3.5e-6), 0.45,
+        (3.5e-04, 4.2e-06, 6.3e-06), 0.45,
     ),
     SimulatedTask(
         "sim_advice", "general", ("advising_clients", "teaching_colleagues", "judging_quality"),
-        (1.0e-4, 1.2e-5, 1.5e-6), 0.50,
+        (2.5e-04, 2.8e-06, 3.8e-06), 0.5,
     ),
     SimulatedTask(
-        "sim_plausible_endings", "general", ("making_decisions", "looking_up_facts", "judging_quality"),
-        (2.2e-4, 2.4e-5, 0.5e-6), 0.62,
+        "sim_plausible_endings", "general", ("looking_up_facts", "drafting_messages", "judging_quality"),
+        (5.5e-04, 8.4e-06, 1.2e-06), 0.62,
     ),
 )  # fmt: skip
 AXES = ("PT", "SFT", "RL")
@@ -110,6 +111,20 @@ class Simulation:
     replicates: int = 400
     seed: int = 20261129
 
+    def __post_init__(self) -> None:
+        known = {row[0] for row in ACTIVITIES}
+        unknown = sorted({name for task in self.tasks for name in task.activities} - known)
+        if unknown:
+            raise UsageError(f"`tasks` must name activities of ACTIVITIES, got {', '.join(unknown)}")
+        for name, value in (
+            ("tasks", len(self.tasks)),
+            ("items_per_task", self.items_per_task),
+            ("degrees", self.degrees),
+            ("replicates", self.replicates),
+        ):
+            if value < 1:
+                raise UsageError(f"`{name}` must be at least 1, got {value}")
+
 
 def simulate_item_tables(simulation: Simulation | None = None) -> ItemTables:
     """Draw item tables from stated parameters.
@@ -120,7 +135,7 @@ def simulate_item_tables(simulation: Simulation | None = None) -> ItemTables:
     >>> tables.simulated, tables.cost.height, sorted(tables.loadings)
     (True, 45, ['default'])
     """
-    given = simulation or Simulation()
+    given = Simulation() if simulation is None else simulation
     rng = np.random.default_rng(given.seed)
     n = given.items_per_task
     keys = pl.DataFrame(

@@ -137,6 +137,15 @@ def value_grid(values: FloatArray) -> FloatArray:
     return distinct[np.linspace(0, len(distinct) - 1, GRID_POINTS).round().astype(np.int64)]
 
 
+def largest_gaps(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+    """Return sup (F_second - F_first) and sup (F_first - F_second) of two samples, each at least 0."""
+    points = np.concatenate([first, second])
+    share_second = np.searchsorted(np.sort(second), points, side="right") / len(second)
+    share_first = np.searchsorted(np.sort(first), points, side="right") / len(first)
+    rise = share_second - share_first
+    return max(0.0, float(rise.max())), max(0.0, float((-rise).max()))
+
+
 def counts_at_most(values: FloatArray, cluster: IntArray, n_clusters: int, grid: FloatArray) -> FloatArray:
     """Return how many items of each cluster lie at or below each grid value, shape (n_clusters, G)."""
     cell = np.searchsorted(grid, values, side="left")

@@ -16,6 +16,7 @@ they reject far too easily here.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ class Dominance:
     """First-order stochastic dominance of the second family over the first.
 
     ``violation`` is sup (F_b - F_a)+ in the sample (0: dominance holds at every value), ``violation_p``
-    its p-value under dominance; ``advantage`` is sup (F_a - F_b)+, ``advantage_p`` its p-value under no
-    difference.
+    its p-value under dominance, NaN where a family has one task; ``advantage`` is sup (F_a - F_b)+,
+    ``advantage_p`` its p-value under no difference. Both suprema run over every value; their p-values over
+    at most ``GRID_POINTS`` of them.
     """
 
     violation: float
@@ -75,8 +77,12 @@ class Contrast:
     replicates: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-safe values."""
-        return asdict(self)
+        """Return the fields as JSON-safe values; an interval that does not exist is [None, None]."""
+        record = asdict(self)
+        record["interval"] = [end if isfinite(end) else None for end in self.interval]
+        if not isfinite(self.dominance.violation_p):
+            record["dominance"]["violation_p"] = None
+        return record
 
 
 def contrast_families(
@@ -126,11 +132,12 @@ def contrast_families(
     shuffled = _permute(table, second_task, replicates, rng)
     tail = (1 - level) / 2
     low, high = (float(q) for q in np.quantile(drawn[:, 0], [tail, 1 - tail]))
-    if min(second_task.sum(), (~second_task).sum()) < 2:
-        low = high = float("nan")  # one task alone says nothing of how tasks differ
-    violation, advantage = max(float(rise.max()), 0.0), max(float(-rise.min()), 0.0)
-    sign = 1.0 if difference >= 0 else -1.0
     first, second = values[~is_second], values[is_second]
+    violation, advantage = kernels.largest_gaps(first, second)
+    violation_p = kernels.permutation_p((drawn[:, 1:] - rise).max(axis=1), rise.max()) if violation else 1.0
+    if min(second_task.sum(), (~second_task).sum()) < 2:
+        low = high = violation_p = float("nan")  # one task alone says nothing of how tasks differ
+    sign = 1.0 if difference >= 0 else -1.0
     smaller_first = "less" if difference >= 0 else "greater"
     ks = stats.ks_2samp(first, second)
     return Contrast(
@@ -143,9 +150,9 @@ def contrast_families(
         permutation_p_one_sided=kernels.permutation_p(sign * shuffled[:, 0], abs(difference)),
         dominance=Dominance(
             violation=violation,
-            violation_p=kernels.permutation_p((drawn[:, 1:] - rise).max(axis=1), violation) if violation else 1.0,
+            violation_p=violation_p,
             advantage=advantage,
-            advantage_p=kernels.permutation_p((-shuffled[:, 1:]).max(axis=1), advantage),
+            advantage_p=kernels.permutation_p((-shuffled[:, 1:]).max(axis=1), (-rise).max()),
         ),
         ks_statistic=float(ks.statistic),
         ks_p=float(ks.pvalue),

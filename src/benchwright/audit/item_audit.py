@@ -123,11 +123,12 @@ def _published_gap(items: pl.DataFrame, tables: ItemTables, choices: WelfareChoi
     if tables.welfare is None or "default" not in tables.loadings or not same:
         return None
     both = items.join(tables.welfare, on=ITEM, suffix="_published")
-    if both.height == 0:
+    own, stated = both["w_auto_raw", "w_aug_raw"], both["w_auto_published", "w_aug_published"]
+    gaps = np.abs(own.to_numpy().astype(float) - stated.to_numpy().astype(float))
+    if np.isnan(gaps).all():
         notes.append("welfare.csv has no item in common with judge_loadings.jsonl.")
         return None
-    own, stated = both["w_auto_raw", "w_aug_raw"], both["w_auto_published", "w_aug_published"]
-    gap = np.nanmax(np.abs(own.to_numpy().astype(float) - stated.to_numpy().astype(float)))
+    gap = np.nanmax(gaps)
     if gap > PUBLISHED_TOLERANCE:
         notes.append(
             f"Welfare recomputed from loadings differs from welfare.csv by up to {gap:.3g}; "

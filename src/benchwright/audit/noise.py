@@ -22,6 +22,16 @@ from benchwright.logs.item_tables import ITEM
 
 MIN_ITEMS_FOR_CORRELATION = 30
 WON = 0.5  # an item whose mean score exceeds this is one that the models get right
+BY_FAMILY = {
+    "family": pl.String,
+    "n": pl.Int64,
+    "median_p": pl.Float64,
+    "median_sigma": pl.Float64,
+    "median_z": pl.Float64,
+    "n_p_over_half": pl.Int64,
+    "median_ratio": pl.Float64,
+    "r_ratio_z": pl.Float64,
+}
 
 
 def audit_noise(
@@ -63,12 +73,13 @@ def audit_noise(
     ranks = ranked.select(*ITEM, noise_rank="position", noise_rank_lo="rank_lo", noise_rank_hi="rank_hi")
     keep = [*ITEM, "mean_score", "sigma2", "sigma", "z", "margin_ratio", "noise_eligible"]
     reference = 1 / np.sqrt(limits.checkpoints)
+    normalised = eligible["z"].drop_nulls().to_numpy()
     return NoiseAudit(
         items=items.select(keep).join(ranks, on=ITEM, how="left", maintain_order="left"),
         by_family=_by_family(eligible, families),
         quantiles=quantile_table(ranked, "sigma"),
         reference_z=float(reference),
-        share_below_reference=float(np.mean(eligible["z"].to_numpy() < reference)) if eligible.height else np.nan,
+        share_below_reference=float(np.mean(normalised < reference)) if len(normalised) else np.nan,
         families=families.name,
         notes=tuple(notes),
     )
@@ -100,5 +111,5 @@ def _by_family(eligible: pl.DataFrame, families: FamilyMap) -> pl.DataFrame:
                 "r_ratio_z": correlation,
             }
         )
-    order = pl.DataFrame(rows).sort("median_sigma", "family", descending=[True, False])
-    return order.with_columns(pl.col("r_ratio_z").cast(pl.Float64).fill_nan(None))
+    order = pl.DataFrame(rows, schema=BY_FAMILY).sort("median_sigma", "family", descending=[True, False])
+    return order.with_columns(pl.col("r_ratio_z").fill_nan(None))

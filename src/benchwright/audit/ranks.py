@@ -45,6 +45,6 @@ def published_ranks(ranked: pl.DataFrame) -> tuple[pl.DataFrame, str | None]:
     if not {"rank_headline", "rank_lo", "rank_hi"} <= set(ranked.columns):
         return ranked.with_columns(empty), "the source gives no rank intervals"
     moved = np.abs(ranked["position"].to_numpy() - ranked["rank_headline"].fill_null(-1).to_numpy())
-    if np.mean(moved > 0.01 * ranked.height) > 0.01:
-        return ranked.with_columns(empty), "the source's rank intervals belong to another ranking (other prices)"
+    if np.count_nonzero(moved > 0.01 * ranked.height) > 0.01 * ranked.height:
+        return ranked.with_columns(empty), "the source's rank intervals belong to another ranking (prices or limits)"
     return ranked.with_columns(pl.col("rank_lo", "rank_hi").round().cast(pl.Int64)), None

@@ -272,7 +272,7 @@ class SchemeSums:
 
     def efficiency(self, r: float, best: float) -> float:
         """S(s u) / S(v*) given ``best`` = S(v*); NaN where no incentive has value."""
-        return min(self.surplus(r) / best, 1.0) if best > 0 else nan
+        return max(0.0, min(self.surplus(r) / best, 1.0)) if best > 0 else nan
 
 
 def scheme_sums(x: Factors, u: FloatArray, moments: Moments) -> SchemeSums:

@@ -34,15 +34,14 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from math import sqrt
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from benchwright._check import FloatArray, finite_array, non_negative, positive_definite, symmetric
-from benchwright.errors import DataError, UsageError
+from benchwright.errors import UsageError
 from benchwright.mechanism import _weights as kernel
 from benchwright.mechanism.results import (
-    Calibration,
     OptimalWeights,
     RiskSweep,
     SchemeResult,
@@ -67,9 +66,11 @@ class ItemAggregation:
     noise_factor : (m, q) score, optional
         F; no columns by default. ``seed_factor`` makes one from repeated training.
     curvature : (n, n) positive definite or float > 0, reward per dollar^2
-        C, or c0 for C = c0 I; see ``calibrate_curvature``.
+        C, or c0 for C = c0 I; see ``calibration.calibrate_curvature``.
     names : sequence of m str, optional
         Item names for messages; ``item 0``, ``item 1``, ... by default.
+    axes : sequence of n str, optional
+        Axis names for messages; ``0``, ``1``, ... by default.
 
     Raises
     ------
@@ -91,6 +92,7 @@ class ItemAggregation:
     noise_factor: FloatArray | None = None
     curvature: FloatArray | float = 1.0
     names: tuple[str, ...] | None = None
+    axes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         technology = finite_array("technology", self.technology, ndim=2)
@@ -103,6 +105,9 @@ class ItemAggregation:
         names = None if self.names is None else tuple(map(str, self.names))
         if names is not None and len(names) != m:
             raise UsageError(f"`names` must hold {m} names, one an item, got {len(names)}")
+        axes = None if self.axes is None else tuple(map(str, self.axes))
+        if axes is not None and len(axes) != n:
+            raise UsageError(f"`axes` must hold {n} names, one an axis, got {len(axes)}")
         if d[worst := int(d.argmin())] < 0:
             raise UsageError(f"`noise_variance` must be >= 0, got {d[worst]:g} at {item_name(names, worst)}")
         clean = {
@@ -113,6 +118,7 @@ class ItemAggregation:
             "noise_factor": finite_array("noise_factor", F, ndim=2, length=m),
             "curvature": _clean_curvature(self.curvature, n),
             "names": names,
+            "axes": axes,
         }
         for field, value in clean.items():
             object.__setattr__(self, field, value)
@@ -185,7 +191,7 @@ def _clean_curvature(curvature: Any, n: int) -> FloatArray | float:
     return c0
 
 
-def _factors(model: ItemAggregation) -> kernel.Factors:
+def factors(model: ItemAggregation) -> kernel.Factors:
     half = kernel.inverse_root(model.curvature, model.technology.shape[1])
     F, d = cast("FloatArray", model.noise_factor), cast("FloatArray", model.noise_variance)
     return kernel.Factors(model.technology, F, d, model.welfare, half)
@@ -212,7 +218,7 @@ def optimal_weights(model: ItemAggregation, *, rank_tolerance: float = kernel.RA
     """
     if not 0 < rank_tolerance < 1:
         raise UsageError(f"`rank_tolerance` must lie between 0 and 1, got {rank_tolerance}")
-    x, r = _factors(model), model.risk_aversion
+    x, r = factors(model), model.risk_aversion
     solution = kernel.solve(x, r, rank_tolerance)
     v, n, pulled = solution.weights, x.half.shape[0], kernel.pull(x, solution.weights)
     goal, met = x.half.T @ solution.target, x.half.T @ pulled[:n]
@@ -220,6 +226,7 @@ def optimal_weights(model: ItemAggregation, *, rank_tolerance: float = kernel.RA
     result = OptimalWeights(
         weights=v,
         item_names=model.names,
+        axis_names=model.axes,
         surplus=float(goal @ met) - float(met @ met) / 2 - risk,
         first_best=float(goal @ goal) / 2,
         misdirection=float(np.square(goal - met).sum()) / 2,
@@ -251,7 +258,7 @@ def evaluate_scheme(
     >>> evaluate_scheme(model, [1.0, 1.0], name="uniform").efficiency
     0.875
     """
-    x, r = _factors(model), model.risk_aversion
+    x, r = factors(model), model.risk_aversion
     u = finite_array("scheme", scheme, ndim=1, length=x.w.size)
     if optimum is not None and (optimum.risk_aversion != r or optimum.weights.size != x.w.size):
         raise UsageError(
@@ -290,7 +297,7 @@ def risk_sweep(model: ItemAggregation, risk_aversions: Any, schemes: Mapping[str
     """
     levels = finite_array("risk_aversions", risk_aversions, ndim=1)
     grid = [non_negative("risk_aversions", r) for r in levels]
-    x = _factors(model)
+    x = factors(model)
     moments = kernel.accumulate(x)
     goal = x.half.T @ moments.target
     optima = np.array([kernel.split_surplus(x, r, moments) for r in grid]).reshape(-1, 3)
@@ -311,69 +318,6 @@ def risk_sweep(model: ItemAggregation, risk_aversions: Any, schemes: Mapping[str
         scheme_surplus=surplus,
         alignment=alignment,
     )
-
-
-def calibrate_curvature(
-    technology: Any,
-    welfare: Any,
-    *,
-    noise_variance: Any = None,
-    noise_factor: Any = None,
-    risk_aversion: float,
-    budget: float,
-    rule: Literal["auto", "uniform", "first-best"] = "auto",
-) -> Calibration:
-    """Curvature C = c0 I at which the lab spends ``budget`` dollars.
-
-    Parameters
-    ----------
-    technology, welfare, noise_variance, noise_factor, risk_aversion
-        As in ``ItemAggregation``.
-    budget : float > 0, dollars
-    rule : {"auto", "uniform", "first-best"}
-        "uniform": sum a_k = budget under the uniform mean u at its best scale, the positive root of
-        r (u'Sigma u) c0^2 + (u'AA'u) c0 = (1'A'u)(u'AA'w) / budget. Needs 1'A'u > 0 and u'AA'w > 0.
-        "first-best": sum |a_k| = budget under v = w, c0 = sum |A'w| / budget.
-        "auto": uniform where it exists, else first-best.
-
-    Raises
-    ------
-    DataError
-        Where the rule has no positive c0.
-
-    Examples
-    --------
-    >>> calibrate_curvature([[2.0]], [3.0], risk_aversion=0, budget=1.5).c0
-    4.0
-    """
-    if rule not in ("auto", "uniform", "first-best"):
-        raise UsageError(f'`rule` must be "auto", "uniform" or "first-best", got {rule!r}')
-    if non_negative("budget", budget) == 0:
-        raise UsageError("`budget` must be > 0 dollars, got 0")
-    noise = {"noise_variance": noise_variance, "noise_factor": noise_factor}
-    model = ItemAggregation(technology, welfare, risk_aversion=risk_aversion, **noise)
-    x, r = _factors(model), model.risk_aversion
-    moments = kernel.accumulate(x)
-    sums = kernel.scheme_sums(x, np.full(x.w.size, 1 / x.w.size), moments)
-    spend = float(sums.axes.sum())
-    feasible = spend > 0 and sums.aligned > 0
-    if feasible and rule != "first-best":
-        goal = spend * sums.aligned / budget
-        c0 = 2 * goal / (sums.response + sqrt(sums.response**2 + 4 * r * sums.noise * goal))
-        why = f"the lab spends {budget:g} dollars under the uniform mean at its best scale"
-        return Calibration(c0, "uniform", why)
-    if rule == "uniform":
-        raise DataError(
-            f"the uniform mean cannot calibrate: 1'A'u = {spend:.3g}, u'AA'w = {sums.aligned:.3g}; need > 0",
-            hint='use rule="first-best", or choose c0 yourself',
-        )
-    c0 = float(np.abs(moments.target).sum()) / budget
-    if c0 == 0:
-        raise DataError("A'w = 0: no effort has value, so no curvature makes the lab spend a budget")
-    why = f"the lab spends {budget:g} dollars (sum of |a_k|) at first-best weights v = w"
-    if not feasible:
-        why += "; under the uniform mean it would spend nothing of value"
-    return Calibration(c0, "first-best", why)
 
 
 def seed_factor(seed_scores: Any) -> FloatArray:

@@ -20,13 +20,8 @@ from benchwright.audit.results import ItemAudit
 from benchwright.config import Config, LabChoices
 from benchwright.errors import DataError, Fault
 from benchwright.logs.item_tables import ITEM
-from benchwright.mechanism.aggregation import (
-    ItemAggregation,
-    calibrate_curvature,
-    evaluate_scheme,
-    optimal_weights,
-    risk_sweep,
-)
+from benchwright.mechanism.aggregation import ItemAggregation, evaluate_scheme, optimal_weights, risk_sweep
+from benchwright.mechanism.calibration import calibrate_curvature
 from benchwright.mechanism.results import Calibration, OptimalWeights, RiskSweep, SchemeResult
 
 FRAMINGS = {"automation": "w_auto", "augmentation": "w_aug"}
@@ -107,6 +102,7 @@ def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame 
         noise_variance=noise,
         curvature=calibration.c0,
         names=tuple(f"{task} {doc_id}" for task, doc_id in items.select(*ITEM).iter_rows()),
+        axes=axes,
     )
     optimum = optimal_weights(model)
     directions = _schemes(items, audit, user_weights, notes)
@@ -152,18 +148,19 @@ def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
         .join(audit.improvability.items, on=ITEM)
         .join(audit.noise.items, on=ITEM)
     )
-    items = together.filter(
-        pl.all_horizontal(pl.col("w_auto", "w_aug", "sigma2", *slopes).is_not_null()),
-        pl.col("cost_eligible") & pl.col("noise_eligible"),
-    ).sort(*ITEM)
+    complete = together.drop_nulls(["w_auto", "w_aug", "sigma2", *slopes])
+    items = complete.filter(pl.col("cost_eligible") & pl.col("noise_eligible")).sort(*ITEM)
     if items.height == 0:
         raise DataError(
             "no item has welfare, slopes and noise, and lies within the eligibility limits",
             hint="check that task and doc_id name the same items in all tables, or widen [eligibility]",
         )
     notes = []
-    if items.height < together.height:
-        left = together.height - items.height
+    if complete.height < together.height:
+        left = together.height - complete.height
+        notes.append(f"{left} items of all three tables lack a welfare value or a slope and carry no weight.")
+    if items.height < complete.height:
+        left = complete.height - items.height
         notes.append(f"{left} items with all three statistics lie outside the eligibility limits and carry no weight.")
     mixture = share * pl.col("w_auto") + (1 - share) * pl.col("w_aug")
     keep = [*ITEM, "w_auto", "w_aug", *slopes, "cost_usd", "cheapest_axis", "sigma2", "sigma"]

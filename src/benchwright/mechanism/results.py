@@ -53,6 +53,8 @@ class OptimalWeights:
         The maximiser; the shortest one where several exist.
     item_names : tuple of str, or None
         Names the user gave; ``names`` fills in ``item 0``, ``item 1``, ... where there are none.
+    axis_names : tuple of str, or None
+        Names of the effort axes, in the order of ``effort``.
     surplus, first_best, misdirection, risk : float, reward
         S(v*), w'Mw/2, (w - v)'M(w - v)/2 and r v'Sigma v/2; surplus = first_best - misdirection - risk.
     effort : (n,) dollars
@@ -70,6 +72,7 @@ class OptimalWeights:
 
     weights: FloatArray
     item_names: tuple[str, ...] | None
+    axis_names: tuple[str, ...] | None
     surplus: float
     first_best: float
     misdirection: float
@@ -273,7 +276,8 @@ def weight_warnings(result: OptimalWeights, x: Factors, solution: Solution) -> I
     if hedges := np.flatnonzero(result.negative).tolist():
         yield f"negative weight on {_listed(names, hedges)}: a hedge, a model that solves it loses score"
     if axes := result.negative_effort_axes:
-        yield f"negative effort on axes {', '.join(map(str, axes))}: the closed form allows it, a lab may not"
+        called = [str(axis) if result.axis_names is None else result.axis_names[axis] for axis in axes]
+        yield f"negative effort on axes {', '.join(called)}: the closed form allows it, a lab may not"
 
 
 def _undetermined(result: OptimalWeights, x: Factors, solution: Solution) -> Iterator[str]:

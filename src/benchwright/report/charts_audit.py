@@ -62,7 +62,7 @@ def activity_map(welfare: WelfareAudit, framing: str, threshold: float) -> Chart
     )
     names = (
         alt.Chart(data.sort("share", "label", descending=[True, False]).head(LABELLED))
-        .mark_text(dy=-19, fontSize=11, color=INK, limit=190)
+        .mark_text(dy=-19, fontSize=11, color=INK, limit=150)
         .encode(x=alt.X("auto:Q", scale=scale), y=alt.Y("aug:Q", scale=scale), text="label:N")
     )
     cuts = alt.Chart(pl.DataFrame({"one": [1]})).transform_calculate(at=tau)
@@ -147,7 +147,7 @@ def cost_curve(improvability: ImprovabilityAudit) -> Chart:
         "value:Q",
         title="US dollars per full unit of score",
         scale=alt.Scale(type="log"),
-        axis=alt.Axis(format="$~s", tickCount=6),
+        axis=alt.Axis(format="$~s", tickCount=6, labelExpr="replace(datum.label, 'G', 'B')"),
     )
     return _ranked_chart(data, improvability.quantiles, ranked.height, y, "~s", "cheapest axis")
 
@@ -225,7 +225,7 @@ def family_noise(noise: NoiseAudit) -> Chart:
     ]
     stems = base.mark_rule(color=GREY).encode(x=alt.X("zero:Q"), x2="median_z:Q").transform_calculate(zero="0")
     dots = base.mark_circle(opacity=1, size=150, color=BLUE).encode(
-        x=alt.X("median_z:Q", title="median Z: seed noise relative to a coin flip at the same score"),
+        x=alt.X("median_z:Q", title="median Z (seed noise relative to a coin flip)"),
         tooltip=tips,
     )
     return themed(alt.layer(stems, rule_at(noise.reference_z, "x"), dots), height=max(180, 40 * data.height))
@@ -233,7 +233,7 @@ def family_noise(noise: NoiseAudit) -> Chart:
 
 def family_margins(noise: NoiseAudit) -> Chart | None:
     """How close the runner-up comes on items that models get right, against their noise."""
-    data = noise.by_family.drop_nulls("median_ratio")
+    data = noise.by_family.drop_nulls("median_ratio").sort("median_ratio")
     if data.height == 0:
         return None
     x = alt.X(
@@ -250,8 +250,12 @@ def family_margins(noise: NoiseAudit) -> Chart | None:
     ]
     base = alt.Chart(data).encode(x=x, y=y)
     dots = base.mark_circle(size=120, color=ORANGE, opacity=0.9).encode(tooltip=tips)
-    text = base.mark_text(dy=-13, fontSize=12, color=INK).encode(text="family:N")
-    return themed(alt.layer(rule_at(1.0, "x"), dots, text), height=300)
+    # Neighbours' names go above and below in turn, so that they do not run into each other.
+    names = [
+        alt.Chart(data[turn::2]).mark_text(dy=dy, fontSize=12, color=INK).encode(x=x, y=y, text="family:N")
+        for turn, dy in ((0, -13), (1, 15))
+    ]
+    return themed(alt.layer(rule_at(1.0, "x"), dots, *names), height=300)
 
 
 def _thin(values: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -141,7 +141,13 @@ def loss_decomposition(weights: ItemWeights) -> Chart:
         .mark_bar(stroke="white")
         .encode(
             y=alt.Y("scheme:N", sort=[row[0] for row in rows], title=None),
-            x=alt.X("share:Q", stack="zero", axis=alt.Axis(format=".0%"), title="share of the first-best value"),
+            x=alt.X(
+                "share:Q",
+                stack="zero",
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format=".0%"),
+                title="share of the first-best value",
+            ),
             color=alt.Color(
                 "part:N",
                 title=None,

@@ -19,6 +19,7 @@ from benchwright.report.contents import AuditReport
 from benchwright.report.style import WIDTH, Chart
 
 PNG_SCALE = 2.0
+WIDE = ("welfare-scatter", "cost-quantiles", "noise-quantiles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class Figure:
     title: str
     caption: str
     spec: dict[str, Any]
+
+    @property
+    def wide(self) -> bool:
+        """Whether the page gives the figure a row of its own."""
+        return self.name in WIDE
 
     def for_page(self) -> str:
         """Return the specification as JSON that fills its container and is safe inside a script element."""
@@ -158,12 +164,14 @@ def _weights(report: AuditReport) -> Iterator[_Row]:
         "loses score.",
         weight_charts.weights_against_uniform(weights),
     )
+    lost = all(scheme.lowers_welfare for scheme in weights.schemes.values())
     yield (
         "efficiency-over-risk",
         "weights",
         "What simple schemes keep of the best possible surplus",
         "Each scheme at its own best scale, from developers who ignore noise (left) to developers who fear it "
-        "(right). At the dashed line the risk of first-best weights costs as much as they earn.",
+        "(right). At the dashed line the risk of first-best weights costs as much as they earn."
+        + (" Here all stay at 0 %: rewarding any of them lowers welfare." if lost else ""),
         weight_charts.efficiency_over_risk(weights),
     )
     yield (

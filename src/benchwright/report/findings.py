@@ -98,19 +98,18 @@ def _welfare(welfare: WelfareAudit, threshold: float) -> Iterator[Finding]:
         at = welfare.quadrants.filter(pl.col("threshold") == threshold)
         share = {(unit, name): value for unit, name, value in at.select("unit", "quadrant", "share").iter_rows()}
         total = dict(at.select("unit", "total").unique().iter_rows())
-        slots = " and ".join(
-            f"{percent(share[unit, 'green'])} of {total[unit]:,} slots ({percent(share[unit, 'red'])} red) asked "
-            f"as {unit.removesuffix(' slots')}"
+        slots = "; ".join(
+            f"asked as {unit.removesuffix(' slots')}, {percent(share[unit, 'green'])} of {total[unit]:,} activity "
+            f"slots are work that people want both automated and helped with, {percent(share[unit, 'red'])} work "
+            "that they want neither way"
             for unit in ("automation slots", "augmentation slots")
         )
+        little = share["items", "green"] < share["items", "red"]
         yield Finding(
             "welfare",
-            "Little of the benchmark stands for work that people want touched"
-            if share["items", "green"] < share["items", "red"]
-            else "Much of the benchmark stands for work that people want touched",
-            f"At threshold {threshold:g}, work wanted both automated and helped with fills {slots}. Counted by "
-            f"items, {percent(share['items', 'green'])} of {total['items']:,} are green and "
-            f"{percent(share['items', 'red'])} red.",
+            f"{'Little' if little else 'Much'} of the benchmark stands for work that people want touched",
+            f"At threshold {threshold:g}: {slots}. Counted by items, {percent(share['items', 'green'])} of "
+            f"{total['items']:,} pass on both counts and {percent(share['items', 'red'])} on neither.",
         )
 
 
@@ -121,7 +120,7 @@ def _family_gap(contrast: FamilyContrast) -> Finding:
     ]
     return Finding(
         "welfare",
-        f"{contrast.first} against {contrast.second} items",
+        f"Items of family {contrast.first} against {contrast.second}",
         f"On the scale from 1 to 5, {contrast.second} items are worth {parts[0]}, and {parts[1]}. Intervals and "
         "p-values resample whole tasks; p is two-sided.",
     )

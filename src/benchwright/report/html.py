@@ -92,11 +92,19 @@ def render_page(report: AuditReport, figures: Sequence[Figure], library: str) ->
         findings=findings(report),
         sections=sections,
         assumptions=report.config.assumptions(),
+        shown=_shown,
         styles=styles,
         library=library,
         script=script,
         policy=_policy(library, script),
     )
+
+
+def _shown(value: object) -> str:
+    """Return a choice as a reader writes it."""
+    if value is None:
+        return "not set"
+    return ", ".join(f"{part:g}" for part in value) if isinstance(value, tuple) else str(value)
 
 
 def _policy(*scripts: str) -> str:

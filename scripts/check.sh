@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Sets up and runs everything that CI runs: lint, types, tests, examples in source and docs.
+# The full run uses $PYTHON (default: python3). Each other supported Python that is installed then runs the
+# tests again with nothing but the hard dependencies and pytest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-python3}
+own=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+
+setup() { # setup VENV PYTHON EXTRA
+  [ -x "$1/bin/python" ] || "$2" -m venv "$1"
+  "$1/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$3]"
+}
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "set up (Python $own)"
+setup .venv "$python" dev
+bin=.venv/bin
+
+step "lint"
+"$bin/ruff" check .
+"$bin/ruff" format --check .
+
+step "types"
+"$bin/mypy"
+
+others=""
+for version in 3.11 3.12 3.13; do
+  [ "$version" = "$own" ] && continue
+  if ! "python$version" -c '' 2>/dev/null; then
+    echo "Python $version is not installed: its run is left out"
+    continue
+  fi
+  others="$others $version"
+done
+
+for version in $others; do
+  step "tests, Python $version, hard dependencies only"
+  setup ".venv-$version" "python$version" test
+  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider
+done
+
+step "tests and examples, Python $own"
+"$bin/python" -m pytest -q

@@ -1,0 +1,86 @@
+"""The house: data flows one way, files stay short, the import stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import benchwright
+
+PACKAGE = Path(benchwright.__file__).parent
+# A step imports only what stands to its left. Modules in one group may import each other.
+ORDER = (
+    {"errors", "_check", "config"},
+    {"logs"},
+    {"simulate", "datasets"},
+    {"audit"},
+    {"mechanism"},
+    {"report"},
+    {"pipeline"},
+    {"cli"},
+)
+PLACE = {step: place for place, group in enumerate(ORDER) for step in group}
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+MAX_LINES = 400
+
+
+def step_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_steps(path: Path) -> set[str]:
+    steps = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        steps |= {parts[1] for name in names if (parts := name.split("."))[0] == "benchwright" and len(parts) > 1}
+    return steps - {"__version__"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_step_imports_only_what_stands_to_its_left(path: Path) -> None:
+    own = step_of(path)
+    assert own in PLACE, f"give {own} its place in ORDER"
+    for step in imported_steps(path) - {own}:
+        assert PLACE[step] <= PLACE[own], f"{own} imports {step}, which stands to its right"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_files_stay_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+def test_kernels_know_only_numbers() -> None:
+    for path in FILES:
+        if path.name.startswith("_") and path.name != "__init__.py" and path.parent != PACKAGE:
+            assert imported_steps(path) <= {"_check", step_of(path)}, path
+
+
+def test_import_is_light() -> None:
+    heavy = "numpy scipy polars altair vl_convert jinja2 pooch requests typer rich"
+    code = f"import sys, benchwright; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_loads_no_numbers() -> None:
+    code = "import sys, benchwright.cli; print([m for m in ('numpy', 'polars', 'altair') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names_resolve() -> None:
+    assert set(benchwright.__all__) == set(benchwright._HOME)
+    for name in benchwright.__all__:
+        assert getattr(benchwright, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        benchwright.nonsense  # noqa: B018
