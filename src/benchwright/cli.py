@@ -85,9 +85,9 @@ def audit(
     write_report(report, out, page=not no_report, figures=not no_figures, overwrite=overwrite, progress=say)
     say("")
     if as_json:
-        typer.echo(summary_text(report), nl=False)
+        _print(summary_text(report))
         return
-    typer.echo(str(report))
+    _print(f"{report}\n")
     _note(f"wrote {out}{'' if no_report else ': open ' + str(out / 'report.html')}")
 
 
@@ -113,7 +113,7 @@ def fetch(
             for one in list_datasets()
         ]
         if as_json:
-            typer.echo(json.dumps(listed, indent=1))
+            _print(json.dumps(listed, indent=1) + "\n")
         for one in [] if as_json else listed:
             typer.echo(f"{one['name']}  {one['bytes']:,} bytes, {one['files']} files, {one['licence']}")
             typer.echo(f"  {one['description']}\n  {one['source']}")
@@ -127,7 +127,7 @@ def config() -> None:
     """Print a benchwright.toml with every choice, its default, unit and reason."""
     from benchwright.config import default_toml
 
-    typer.echo(default_toml(), nl=False)
+    _print(default_toml())
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
@@ -153,8 +153,14 @@ def _progress() -> Callable[[str], None]:
     return lambda step: print(f"\r\033[K{step}", end="", file=sys.stderr, flush=True)
 
 
+def _print(text: str) -> None:
+    typer.echo(text.encode(), nl=False)  # UTF-8 whatever the locale, so that --json is JSON everywhere
+
+
 def _note(text: str) -> None:
-    print(text, file=sys.stderr)
+    """Print on stderr; characters of file names and data that would act on the terminal are shown instead."""
+    safe = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+    print(safe, file=sys.stderr)
 
 
 def main() -> None:
@@ -164,6 +170,10 @@ def main() -> None:
     except BenchwrightError as error:
         _note(f"error: {error}")
         sys.exit(error.exit_code)
+    except OSError as error:  # a path that the system refuses
+        where = "" if error.filename is None else f"{error.filename}: "
+        _note(f"error: {where}{error.strerror}\nHint: give another path")
+        sys.exit(UsageError.exit_code)
     except KeyboardInterrupt:
         _note("interrupted; nothing half-written is left")
         sys.exit(130)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
+import sys
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from typing import Any
 from benchwright.errors import ConfigError
 
 CONFIG_NAME = "benchwright.toml"
+AXIS = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+TYPES = {int: "a whole number", float: "a number", str: "text"}
 
 
 def choice(
@@ -137,6 +141,7 @@ class LabChoices:
         100_000.0,
         unit="US dollars",
         low=1e-9,
+        high=1e15,
         why="what the developer would spend; fixes the curvature of its cost of effort",
     )
     calibration: str = choice(
@@ -146,13 +151,13 @@ class LabChoices:
         why="weights under which it spends it; auto: uniform, or first-best where uniform lowers welfare",
     )
     curvature: float | None = choice(
-        None, unit="reward / US dollar^2", low=1e-300, why="c0 of the cost of effort, instead of a budget"
+        None, unit="reward / US dollar^2", low=1e-60, high=1e60, why="c0 of the cost of effort, instead of a budget"
     )
     risk_aversion: float = choice(
-        1.0, unit="1 / reward", low=0, why="r of the weights that are written; see the sweep for others"
+        1.0, unit="1 / reward", low=0, high=1e60, why="r of the weights that are written; see the sweep for others"
     )
     risk_values: tuple[float, ...] = choice(
-        (1.0, 10.0, 100.0), unit="1 / reward", low=0, why="r at which efficiencies are tabulated"
+        (1.0, 10.0, 100.0), unit="1 / reward", low=0, high=1e60, why="r at which efficiencies are tabulated"
     )
 
 
@@ -259,7 +264,9 @@ def load_config(path: str | Path | None = None) -> Config:
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+        raise ConfigError(
+            f"{file}: cannot be read: {error.strerror}", hint=f"`benchwright config > {CONFIG_NAME}` writes one"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: not a TOML file: {error}") from None
     return _apply(Config(), data, file.name)
@@ -298,6 +305,7 @@ def _apply(config: Config, data: Mapping[str, Any], source: str) -> Config:
         for name in entries:
             sources[f"{section}.{name}"] = source
         if section == "prices":
+            _check_axes(source, entries, config.prices)
             changed["prices"] = dict(config.prices) | {
                 axis: _price(source, axis, entry) for axis, entry in entries.items()
             }
@@ -320,13 +328,28 @@ def _known(source: str, name: str, names: tuple[str, ...], kind: str) -> None:
         raise ConfigError(f"{source}: unknown {kind}: `{name}`", hint=hint)
 
 
+def _check_axes(source: str, axes: Iterable[str], known: Iterable[str]) -> None:
+    """Axes become column names (beta_<axis>, lower case), so their names are plain and differ by more than case."""
+    spelt = {axis.lower(): axis for axis in known}
+    for axis in axes:
+        if not AXIS.fullmatch(axis):
+            raise ConfigError(
+                f"{source}: prices: the axis name {axis!r} must be letters, digits and _",
+                hint='write NAME = { usd = NUMBER, per = "TEXT" }; the table needs a column beta_name',
+            )
+        if spelt.setdefault(axis.lower(), axis) != axis:
+            raise ConfigError(
+                f"{source}: unknown key in [prices]: `{axis}`", hint=f"did you mean `{spelt[axis.lower()]}`?"
+            )
+
+
 def _price(source: str, axis: str, entry: Any) -> Price:
     where = f"{source}: prices.{axis}"
     if not isinstance(entry, Mapping) or set(entry) != {"usd", "per"}:
         raise ConfigError(
             f"{where} must be {{ usd = NUMBER, per = TEXT }}", hint='e.g. { usd = 82.0, per = "10^9 tokens" }'
         )
-    usd = _checked(f"{where}.usd", entry["usd"], float, {"low": 1e-300})
+    usd = _checked(f"{where}.usd", entry["usd"], float, {"low": 1e-15, "high": 1e15})
     return Price(usd, _checked(f"{where}.per", entry["per"], str, {}))
 
 
@@ -340,12 +363,12 @@ def _checked(where: str, value: Any, kind: Any, rule: Mapping[str, Any]) -> Any:
         return tuple(_checked(where, part, typing.get_args(kind)[0], rule) for part in value)
     accepted = (int, float) if kind is float else (kind,)
     if not isinstance(value, accepted) or isinstance(value, bool):
-        raise ConfigError(f"{where} must be of type {kind.__name__}, got {value!r}")
+        raise ConfigError(f"{where} must be {TYPES[kind]}, got {value!r}")
     low, high, options = rule.get("low"), rule.get("high"), rule.get("options")
     if options is not None and value not in options:
         raise ConfigError(f"{where} must be one of {', '.join(options)}, got {value!r}")
     if kind in (int, float) and not (
-        (low is None or value >= low) and (high is None or value <= high) and abs(value) != float("inf")
+        (low is None or value >= low) and (high is None or value <= high) and abs(value) <= sys.float_info.max
     ):
         bounds = f"{'-inf' if low is None else low} .. {'inf' if high is None else high}"
         raise ConfigError(f"{where} must lie in {bounds}, got {value!r}")

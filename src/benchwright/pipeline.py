@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +14,7 @@ from benchwright.audit.results import ItemAudit
 from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, UsageError
-from benchwright.logs.item_tables import ITEM, ItemTables, read_item_tables
+from benchwright.logs.item_tables import ITEM, SECTIONS, ItemTables, read_item_tables
 from benchwright.logs.tabular import Column, Table, read_table
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
 from benchwright.report.contents import AuditReport
@@ -68,7 +69,7 @@ def audit(
     choices = config or Config()
     say = progress or (lambda _: None)
     say("reading")
-    tables = _read(source, choices, without, judges)
+    tables = _with_price_notes(_read(source, choices, without, judges), choices)
     say("audit")
     items = audit_items(tables, choices)
     say("weights")
@@ -95,20 +96,39 @@ def _read(
     return read_item_tables(source, axes=axes, without=without, judges=judges)
 
 
+def _with_price_notes(tables: ItemTables, config: Config) -> ItemTables:
+    """Add a note for each axis that the user priced and the source has no slopes for."""
+    if tables.cost is None:
+        return tables
+    notes = [
+        f"{config.sources[key]}: {key} is set, but cost.csv has no column beta_{axis.lower()}, so it is not used."
+        for axis in config.prices
+        if (key := f"prices.{axis}") in config.sources and axis not in tables.axes
+    ]
+    return replace(tables, notes=(*tables.notes, *notes))
+
+
 def _weigh(audit: ItemAudit, config: Config, weights: str | Path | None) -> tuple[ItemWeights | None, str | None]:
     """Return the weights, or why there are none; a fault in the user's own weights is an error."""
     own = None if weights is None else _user_weights(Path(weights))
     try:
-        return weigh_items(audit, config, user_weights=own), None
+        weighed = weigh_items(audit, config, user_weights=own)
+        if own is not None and not weighed.items.select(*ITEM).join(own, on=ITEM)["weight"].cast(pl.Boolean).any():
+            raise DataError(
+                f"{weights}: all weights are 0 on the items with welfare, cost and noise, which is no score",
+                hint="give at least one of the items in weights.csv of a run without --weights another weight",
+            )
+        return weighed, None
     except DataError as error:
-        if own is not None or config.lab.calibration == "uniform":
+        if own is not None or (config.lab.calibration == "uniform" and len(audit.sections) == len(SECTIONS)):
             raise
         return None, error.message.rstrip(".")
 
 
 def _user_weights(path: Path) -> pl.DataFrame:
     if not path.is_file():
-        raise UsageError(f"weights file {path} does not exist", hint="a CSV file with the columns task,doc_id,weight")
+        what = "is no regular file" if path.exists() else "does not exist"
+        raise UsageError(f"weights file {path} {what}", hint="a CSV file with the columns task,doc_id,weight")
     faults: list[Fault] = []
     frame = read_table(path, USER_WEIGHTS, faults)
     if frame is None:

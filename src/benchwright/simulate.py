@@ -160,7 +160,7 @@ def simulate_item_tables(simulation: Simulation | None = None) -> ItemTables:
         orient="row",
     )
     return ItemTables(
-        name="built-in example",
+        name="the built-in example",
         simulated=True,
         activities={"share": activities},
         loadings={"default": loadings},

@@ -22,20 +22,21 @@ Items are keyed by (task, doc_id). This is the layout of the tables of Haupt et 
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from benchwright.errors import DataError, Fault, UsageError
-from benchwright.logs.tabular import Column, Table, id_values, read_table
+from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
+from benchwright.logs.judge_loadings import read_loadings
+from benchwright.logs.tabular import Column, Table, header, read_table, shown
 
 SECTIONS = ("welfare", "improvability", "noise")
-PERSPECTIVES = ("automation", "augmentation")
 ITEM = ("task", "doc_id")
+MAX_SLOPE = 1e9  # score per slope unit; a larger one is a slip, and its square would overflow in the weights
 _KEY = (Column("task", "text"), Column("doc_id", "id"))
 _RANKS = tuple(Column(name, "number", required=False, empty=True) for name in ("rank_headline", "rank_lo", "rank_hi"))
 
@@ -43,10 +44,10 @@ ACTIVITIES = Table(
     (
         Column("concept_id", "text"),
         Column("gwa", "text", required=False, empty=True),
-        Column("n_tasks_wb", "integer", required=False, empty=True),
+        Column("n_tasks_wb", "integer", required=False, empty=True, low=0),
         Column("dropped", "flag"),
-        Column("p_auto_15", "number", empty=True),
-        Column("p_aug_15", "number", empty=True),
+        Column("p_auto_15", "number", empty=True, low=1, high=5),
+        Column("p_aug_15", "number", empty=True, low=1, high=5),
     ),
     key=("concept_id",),
 )
@@ -54,9 +55,9 @@ WELFARE = Table((*_KEY, Column("w_auto", "number", empty=True), Column("w_aug", 
 NOISE = Table(
     (
         *_KEY,
-        Column("noise_sigma2", "number"),
-        Column("noise_mean_phat", "number"),
-        Column("noise_sigma_hat", "number", required=False),
+        Column("noise_sigma2", "number", low=0, high=1),
+        Column("noise_mean_phat", "number", low=0, high=1),
+        Column("noise_sigma_hat", "number", required=False, low=0, high=1),
         *_RANKS,
     ),
     ITEM,
@@ -68,9 +69,12 @@ TOPICS = Table((*_KEY, Column("topic", "text", empty=True)), ITEM)
 
 def cost_table(axes: Iterable[str]) -> Table:
     """Return the layout of cost.csv for the given effort axes; a published cost column is optional."""
-    slopes = tuple(Column(f"beta_{axis.lower()}", "number", required=False, empty=True) for axis in axes)
-    dollars = tuple(Column(f"cost_{axis.lower()}_usd", "number", required=False, empty=True) for axis in axes)
-    return Table((*_KEY, Column("anchor_phat", "number"), *slopes, *dollars, *_RANKS), ITEM)
+    slopes = tuple(
+        Column(f"beta_{axis.lower()}", "number", required=False, empty=True, low=-MAX_SLOPE, high=MAX_SLOPE)
+        for axis in axes
+    )
+    dollars = tuple(Column(f"cost_{axis.lower()}_usd", "number", required=False, empty=True, low=0) for axis in axes)
+    return Table((*_KEY, Column("anchor_phat", "number", low=0, high=1), *slopes, *dollars, *_RANKS), ITEM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,11 @@ def read_item_tables(
     return _Reader(root).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
 
 
+def _utf8(name: str) -> str:
+    """Return a file name as text that can be written; the system may hand over bytes that are none."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
 class _Reader:
     """Reads one folder, collecting faults of all files before it gives up."""
 
@@ -167,20 +176,17 @@ class _Reader:
     def read(self, axes: tuple[str, ...], without: frozenset[str], judges: tuple[Path, ...]) -> ItemTables:
         needed = {"improvability": "cost.csv", "noise": "noise.csv"}
         for section, name in needed.items():
-            if section not in without and not (self.root / name).is_file():
-                self.missing(name, section)
+            if section not in without and not (self.root / name).exists():
+                self.missing(name, f"section `{section}`")
         activities: dict[str, pl.DataFrame] = {}
         loadings: dict[str, pl.DataFrame] = {}
         welfare = None
         if "welfare" not in without:
             activities, loadings, welfare = self.read_welfare(judges)
         cost = None if "improvability" in without else self.table("cost.csv", cost_table(axes))
-        found = () if cost is None else tuple(axis for axis in axes if f"beta_{axis.lower()}" in cost.columns)
-        if cost is not None and not found:
-            reason = "no slope column; expected " + ", ".join(f"beta_{axis.lower()}" for axis in axes)
-            self.faults.append(Fault("cost.csv", reason))
+        found = () if cost is None else self.slopes(cost, axes)
         tables = ItemTables(
-            name=self.root.resolve().name,
+            name=_utf8(self.root.resolve().name),
             activities=activities,
             loadings=loadings,
             welfare=welfare,
@@ -202,12 +208,39 @@ class _Reader:
             raise DataError(f"{self.root}: every section is left out, nothing remains to audit")
         return replace(tables, files=tuple(self.files), notes=tuple(self.notes))
 
-    def missing(self, name: str, section: str) -> None:
-        self.faults.append(Fault(name, f"no such file, and section `{section}` needs it"))
+    def missing(self, name: str, needs: str) -> None:
+        self.faults.append(Fault(name, f"no such file, and {needs} needs it"))
+
+    def is_file(self, path: Path) -> bool:
+        """Return whether there is such a file; a folder or a dead link of that name is a fault."""
+        if not path.is_file() and (path.exists() or path.is_symlink()):
+            what = "is no regular file" if path.exists() else "is a link to a file that does not exist"
+            self.faults.append(Fault(path.name, what))
+        return path.is_file()
+
+    def slopes(self, cost: pl.DataFrame, axes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the axes that cost.csv has slopes for, and say what has a slope but no price."""
+        found = tuple(axis for axis in axes if f"beta_{axis.lower()}" in cost.columns)
+        known = {f"beta_{axis.lower()}" for axis in axes}
+        unpriced = [name for name in header(self.root / "cost.csv") if name.startswith("beta_") and name not in known]
+        add = 'to [prices] in benchwright.toml, e.g. `{} = {{ usd = 1.0, per = "10^3 examples" }}`'
+        for name in unpriced if found else ():
+            axis = shown(name.removeprefix("beta_").upper())
+            self.notes.append(
+                f"cost.csv: column `{shown(name)}` looks like the slope of an axis without a price and is not used; "
+                f"if it is one, add a price {add.format(axis)}."
+            )
+        if not found:
+            reason = "no slope column; expected " + " or ".join(f"`beta_{axis.lower()}`" for axis in axes)
+            if unpriced:
+                axis = shown(unpriced[0].removeprefix("beta_").upper())
+                reason += f"; for `{shown(unpriced[0])}`, add a price {add.format(axis)}"
+            self.faults.append(Fault("cost.csv", reason))
+        return found
 
     def table(self, name: str, layout: Table) -> pl.DataFrame | None:
         path = self.root / name
-        if not path.is_file():
+        if not self.is_file(path):
             return None
         self.record(path)
         return read_table(path, layout, self.faults)
@@ -217,7 +250,7 @@ class _Reader:
             content = path.read_bytes()
         except OSError:
             return  # the reader that follows reports it
-        self.files.append(SourceFile(path.name, len(content), hashlib.sha256(content).hexdigest()))
+        self.files.append(SourceFile(_utf8(path.name), len(content), hashlib.sha256(content).hexdigest()))
 
     def read_welfare(
         self, judges: tuple[Path, ...]
@@ -228,25 +261,27 @@ class _Reader:
             frame = self.table(name, ACTIVITIES)
             if frame is not None:
                 activities[rule] = self.kept(frame, name)
-        own = sorted(self.root.glob("judge_loadings*.jsonl"))
+        paths = [path for path in sorted(self.root.glob("judge_loadings*.jsonl")) if self.is_file(path)]
         for judge in judges:
-            if not judge.is_file():
+            if judge.is_file():
+                paths.append(judge)
+            else:
                 self.faults.append(Fault(str(judge), "no such file, named as a judge's loadings"))
-        paths = [*own, *(judge for judge in judges if judge.is_file())]
-        if (self.root / "judge_loadings.jsonl").is_file() and not (self.root / "gwa_welfare_scores.csv").is_file():
-            self.missing("gwa_welfare_scores.csv", "welfare")
-        if not (self.root / "judge_loadings.jsonl").is_file() and not (self.root / "welfare.csv").is_file():
-            self.missing("judge_loadings.jsonl (or welfare.csv)", "welfare")
+        judged = (self.root / "judge_loadings.jsonl").exists()
+        if (judged or judges) and not (self.root / "gwa_welfare_scores.csv").exists():
+            self.missing("gwa_welfare_scores.csv", "section `welfare`" if judged else "a judge's loadings file")
+        if not judged and not (self.root / "welfare.csv").exists():
+            self.missing("judge_loadings.jsonl (or welfare.csv)", "section `welfare`")
         if activities.get("share") is None:
             return activities, {}, welfare
         known = frozenset(activities["share"]["activity"])
         loadings = {}
         for path in paths:
             self.record(path)
-            name = path.stem.removeprefix("judge_loadings").lstrip("_") or "default"
+            name = _utf8(path.stem).removeprefix("judge_loadings").lstrip("_") or "default"
             if name in loadings:
                 self.faults.append(Fault(path.name, f"a judge called `{name}` was already read; rename the file"))
-            loadings[name] = self.judge(path, known)
+            loadings[name] = read_loadings(path, known, self.faults, self.notes)
         return activities, loadings, welfare
 
     def kept(self, frame: pl.DataFrame, file: str) -> pl.DataFrame:
@@ -270,86 +305,14 @@ class _Reader:
             aug="p_aug_15",
         )
 
-    def judge(self, path: Path, known: frozenset[str]) -> pl.DataFrame:
-        """Read one judge's ranked activities, one JSON object a line."""
-        rows: list[tuple[str, str, str, list[str]]] = []
-        lines: list[int] = []
-        failed = 0
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    record = json.loads(line)
-                    if record.get("ok") is False:
-                        failed += 1
-                        continue
-                    rows.append(_loading(record, known))
-                    lines.append(number)
-                except (ValueError, TypeError, AttributeError, RecursionError) as error:
-                    column = error.column if isinstance(error, _LoadingError) else None
-                    self.faults.append(Fault(path.name, str(error), line=number, column=column))
-        if failed:
-            self.notes.append(f"{path.name}: {failed} rows are marked as failed by the judge and are not used.")
-        schema: dict[str, Any] = {
-            "task": pl.String,
-            "doc_id": pl.String,
-            "perspective": pl.String,
-            "activities": pl.List(pl.String),
-        }
-        frame = pl.DataFrame(rows, schema=schema, orient="row")
-        if frame.height == 0:
-            self.faults.append(Fault(path.name, "holds no usable row"))
-            return frame
-        seen: dict[tuple[str, ...], int] = {}
-        for key, line_number in zip(frame.select("task", "doc_id", "perspective").iter_rows(), lines, strict=True):
-            if key in seen:
-                self.faults.append(
-                    Fault(
-                        path.name,
-                        f"({', '.join(key)}) was already judged on line {seen[key]}",
-                        line=line_number,
-                        column="doc_id",
-                    )
-                )
-            seen.setdefault(key, line_number)
-        return frame.with_columns(id_values(frame["doc_id"], path.name, lines, self.faults))
-
     def same_ids(self, tables: ItemTables) -> None:
         """Integer ids in one file and text ids in another cannot be joined: say so."""
         frames = {"cost.csv": tables.cost, "noise.csv": tables.noise, "welfare.csv": tables.welfare}
         frames |= {"item_margins.parquet": tables.margins, "item_topics.csv": tables.topics}
-        frames |= {f"judge `{name}`": frame for name, frame in tables.loadings.items()}
-        kinds = {name: frame["doc_id"].dtype for name, frame in frames.items() if frame is not None}
-        if len(set(kinds.values())) > 1:
-            listed = ", ".join(f"{'integer' if kind == pl.Int64 else 'text'} in {name}" for name, kind in kinds.items())
-            self.faults.append(Fault("doc_id", f"ids do not match between files: {listed}"))
-
-
-class _LoadingError(ValueError):
-    """A judge's row that cannot be used, and the field at fault."""
-
-    def __init__(self, column: str, reason: str) -> None:
-        self.column = column
-        super().__init__(reason)
-
-
-def _loading(record: Mapping[str, Any], known: frozenset[str]) -> tuple[str, str, str, list[str]]:
-    task = record.get("task", record.get("lm_eval_task"))
-    if not isinstance(task, str) or not task:
-        raise _LoadingError("lm_eval_task", f"must be the task's name, got {task!r}")
-    doc_id = record.get("doc_id")
-    if not isinstance(doc_id, (str, int)) or isinstance(doc_id, bool):
-        raise _LoadingError("doc_id", f"must be a whole number or text, got {doc_id!r}")
-    perspective = record.get("perspective")
-    if perspective not in PERSPECTIVES:
-        raise _LoadingError("perspective", f"must be one of {', '.join(PERSPECTIVES)}, got {perspective!r}")
-    ranked = record.get("ranked_gwa_ids")
-    if not isinstance(ranked, list) or not all(isinstance(name, str) for name in ranked):
-        raise _LoadingError("ranked_gwa_ids", f"must be a list of activity ids, got {ranked!r}")
-    for name in ranked:
-        if name not in known:
-            raise _LoadingError("ranked_gwa_ids", f"`{name}` is no activity of gwa_welfare_scores.csv")
-    if len(set(ranked)) < len(ranked):
-        raise _LoadingError("ranked_gwa_ids", "an activity is ranked twice")
-    return task, str(doc_id), perspective, ranked
+        frames |= {f"judge `{shown(name)}`": frame for name, frame in tables.loadings.items()}
+        filled = {name: frame for name, frame in frames.items() if frame is not None and frame.height}
+        integer = [name for name, frame in filled.items() if frame["doc_id"].dtype == pl.Int64]
+        text = [name for name in filled if name not in integer]
+        if integer and text:
+            reason = f"ids are text here but integers in {', '.join(integer)}; name the items alike in all files"
+            self.faults += [Fault(name, reason, column="doc_id") for name in text]

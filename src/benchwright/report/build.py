@@ -113,7 +113,7 @@ def staging(target: Path, *, overwrite: bool) -> Iterator[Path]:
     stage = target.parent / f".{target.name}.partial-{os.getpid()}"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_stale(target)
+        _remove_stale(target, "partial")
         stage.mkdir()
     except OSError as error:
         raise UsageError(
@@ -130,6 +130,17 @@ def staging(target: Path, *, overwrite: bool) -> Iterator[Path]:
 
 def check_target(target: Path, *, overwrite: bool) -> None:
     """Raise unless ``target`` is new, empty, or an earlier report that may be overwritten."""
+    if Path.cwd().is_relative_to(target.resolve()):  # it would be moved away under the caller's feet
+        raise UsageError(
+            f"output {target} is the working directory or holds it",
+            hint="name a folder inside it, e.g. -o out/",
+        )
+    parent = target.parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        what = "cannot be written" if parent.is_dir() else "is not a folder"
+        raise UsageError(f"output {target}: {parent} {what}", hint="choose another folder with -o")
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise UsageError(f"output {target} is not a folder", hint="choose another folder with -o")
     if not target.is_dir() or not any(target.iterdir()):
@@ -144,24 +155,36 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 
 def _move_into_place(stage: Path, target: Path) -> None:
     old = target.parent / f".{target.name}.old-{os.getpid()}"
-    if target.exists():
+    had_one = target.exists()
+    if had_one:
         target.replace(old)
-    stage.replace(target)
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        stage.replace(target)
+    except OSError:
+        if had_one:
+            old.replace(target)
+        raise
+    _remove_stale(target, "old")  # what an earlier run was killed over goes only now that a report is in place
 
 
-def _remove_stale(target: Path) -> None:
-    """Remove what killed runs left beside the target."""
-    for left in target.parent.glob(f".{target.name}.partial-*"):
-        owner = left.name.rpartition("-")[2]
-        if owner.isdigit() and not _alive(int(owner)):
+def _remove_stale(target: Path, kind: str) -> None:
+    """Remove what this run or killed ones left beside the target under ``.<name>.<kind>-<process>``."""
+    prefix = f".{target.name}.{kind}-"
+    for left in list(target.parent.iterdir()):
+        owner = left.name.removeprefix(prefix)
+        if left.name.startswith(prefix) and owner.isdecimal() and not _alive(int(owner)):
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _alive(process: int) -> bool:
+    """Return whether another process of that number runs; True where that cannot be told."""
+    if process == os.getpid():
+        return False  # left by an earlier process of our number, as happens in containers
+    if os.name == "nt":
+        return True  # there, the question would be a signal
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:
         return True

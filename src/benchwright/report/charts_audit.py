@@ -250,10 +250,18 @@ def family_margins(noise: NoiseAudit) -> Chart | None:
     ]
     base = alt.Chart(data).encode(x=x, y=y)
     dots = base.mark_circle(size=120, color=ORANGE, opacity=0.9).encode(tooltip=tips)
-    # Neighbours' names go above and below in turn, so that they do not run into each other.
+    # Names stand beside their dots, towards the middle of the chart, so that they stay inside it.
+    middle = (float(data["median_ratio"].min()) + 1) / 2  # type: ignore[arg-type]
+    right = pl.col("median_ratio") > middle
+    label = {"x": x, "y": y, "text": "family:N"}
     names = [
-        alt.Chart(data[turn::2]).mark_text(dy=dy, fontSize=12, color=INK).encode(x=x, y=y, text="family:N")
-        for turn, dy in ((0, -13), (1, 15))
+        alt.Chart(data.filter(right)).mark_text(align="right", dx=-11, fontSize=12, color=INK).encode(**label),
+        *(
+            alt.Chart(data.filter(~right)[turn::2])
+            .mark_text(align="left", dx=9, dy=dy, fontSize=12, color=INK)
+            .encode(**label)
+            for turn, dy in ((0, -9), (1, 9))
+        ),
     ]
     return themed(alt.layer(rule_at(1.0, "x"), dots, *names), height=300)
 

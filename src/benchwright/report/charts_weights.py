@@ -81,7 +81,7 @@ def efficiency_over_risk(weights: ItemWeights) -> Chart:
                 axis=alt.Axis(format=".0%"),
                 title="share of the best surplus kept",
             ),
-            color=alt.Color("scheme:N", title=None, sort=names),
+            color=alt.Color("scheme:N", title=None, sort=names, legend=alt.Legend(columns=2)),
             strokeDash=alt.StrokeDash("scheme:N", sort=names, legend=None),
             tooltip=[
                 "scheme:N",

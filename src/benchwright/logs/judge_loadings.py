@@ -1,0 +1,118 @@
+"""A judge's loadings: per item and framing the activities it resembles, ranked, one JSON object a line."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from benchwright.errors import Fault
+from benchwright.logs.tabular import id_values, shown
+
+PERSPECTIVES = ("automation", "augmentation")
+
+
+def read_loadings(path: Path, known: frozenset[str], faults: list[Fault], notes: list[str]) -> pl.DataFrame:
+    """Read one judge's ranked activities, one JSON object a line.
+
+    Returns task, doc_id, perspective, activities (ranked ids, all of them ``known``). Appends what is wrong
+    to ``faults``, and to ``notes`` how many rows the judge itself marked as failed.
+    """
+    rows: list[tuple[str, str, str, list[str]]] = []
+    lines: list[int] = []
+    failed = 0
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        faults.append(Fault(path.name, f"cannot be read: {error.strerror}"))
+        content = b""
+    for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = _json_object(line)
+            if record.get("ok") is False:
+                failed += 1
+                continue
+            rows.append(_loading(record, known))
+            lines.append(number)
+        except _LoadingError as error:
+            faults.append(Fault(path.name, str(error), line=number, column=error.column))
+        except RecursionError:
+            faults.append(Fault(path.name, "is nested too deeply", line=number))
+    if failed:
+        notes.append(f"{path.name}: {failed} rows are marked as failed by the judge and are not used.")
+    schema: dict[str, Any] = {
+        "task": pl.String,
+        "doc_id": pl.String,
+        "perspective": pl.String,
+        "activities": pl.List(pl.String),
+    }
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    if frame.height == 0:
+        faults.append(Fault(path.name, "holds no usable row"))
+        return frame
+    seen: dict[tuple[str, ...], int] = {}
+    for key, line_number in zip(frame.select("task", "doc_id", "perspective").iter_rows(), lines, strict=True):
+        if key in seen:
+            faults.append(
+                Fault(
+                    path.name,
+                    f"({', '.join(map(shown, key))}) was already judged on line {seen[key]}; keep one",
+                    line=line_number,
+                    column="doc_id",
+                )
+            )
+        seen.setdefault(key, line_number)
+    return frame.with_columns(id_values(frame["doc_id"], path.name, lines, faults))
+
+
+class _LoadingError(ValueError):
+    """A judge's row that cannot be used, and the field at fault."""
+
+    def __init__(self, column: str | None, reason: str) -> None:
+        self.column = column
+        super().__init__(reason)
+
+
+def _json_object(line: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        raise _LoadingError(None, f"byte 0x{line[error.start]:02x} is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise _LoadingError(None, f"is not JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise _LoadingError(None, f"is not JSON that can be read: {error}") from None
+    if not isinstance(record, dict):
+        raise _LoadingError(None, f"must be a JSON object {{...}}, got {shown(record)}")
+    return record
+
+
+def _loading(record: Mapping[str, Any], known: frozenset[str]) -> tuple[str, str, str, list[str]]:
+    field_name = "task" if "task" in record else "lm_eval_task"
+    task = record.get(field_name)
+    if not isinstance(task, str) or not task.strip():
+        raise _LoadingError(field_name, f"must be the task's name, got {shown(repr(task))}")
+    doc_id = record.get("doc_id")
+    if not isinstance(doc_id, (str, int)) or isinstance(doc_id, bool) or not str(doc_id).strip():
+        raise _LoadingError("doc_id", f"must be a whole number or text, got {shown(repr(doc_id))}")
+    perspective = record.get("perspective")
+    if perspective not in PERSPECTIVES:
+        raise _LoadingError("perspective", f"must be one of {', '.join(PERSPECTIVES)}, got {shown(repr(perspective))}")
+    ranked = record.get("ranked_gwa_ids")
+    if not isinstance(ranked, list) or not all(isinstance(name, str) for name in ranked):
+        raise _LoadingError("ranked_gwa_ids", f"must be a list of activity ids, got {shown(repr(ranked))}")
+    for name in ranked:
+        if name not in known:
+            raise _LoadingError("ranked_gwa_ids", f"`{shown(name)}` is no activity of gwa_welfare_scores.csv")
+    if len(set(ranked)) < len(ranked):
+        raise _LoadingError("ranked_gwa_ids", "an activity is ranked twice")
+    for column, value in ((field_name, task), ("doc_id", str(doc_id))):
+        if any("\ud800" <= char <= "\udfff" for char in value):
+            raise _LoadingError(column, f"holds half a character (a lone surrogate): {shown(repr(value))}")
+    return task.strip(), str(doc_id).strip(), perspective, ranked

@@ -1,0 +1,256 @@
+"""The command line: exit codes, what goes to stdout and what to stderr, and errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tables import FAST, TASKS, Ran, drop_column, edit, read_rows, run, set_cell, set_field, write_rows, write_tables
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: run(monkeypatch, capsys, *arguments)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_tables(tmp_path / "source")
+
+
+def program(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "benchwright.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, cwd=cwd, env=os.environ | environment, timeout=60, check=False)
+
+
+def refused(ran: Ran, code: int, *texts: str) -> None:
+    assert ran.code == code
+    assert ran.out == ""
+    assert ran.err.startswith("error: ")
+    assert "Traceback" not in ran.err
+    for text in texts:
+        assert text in ran.err
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_audit_as_a_program(source: Path, tmp_path: Path) -> None:
+    ran = program("audit", source, "-o", "out", "--json", *FAST, cwd=tmp_path, PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.stdout == (tmp_path / "out" / "summary.json").read_bytes()
+    assert json.loads(ran.stdout)["source"]["name"] == "source"
+
+
+def test_error_as_a_program(source: Path, tmp_path: Path) -> None:
+    set_cell(source / "cost.csv", 3, "anchor_phat", "x")
+    ran = program("audit", source, "-o", "out", "--json", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (1, b"")
+    assert b"cost.csv, line 3, column `anchor_phat`: must be a finite number, got `x`\nHint: " in ran.stderr
+    assert left(tmp_path) == {"source"}
+    assert program("audit", "--set", "lab.risk_aversion=-1", cwd=tmp_path).returncode == 2
+    assert program("audit", "--no-such-option", cwd=tmp_path).returncode == 2
+
+
+def test_import_is_light(tmp_path: Path) -> None:
+    heavy = {"polars", "scipy", "numpy", "altair", "vl_convert", "jinja2", "pooch", "typer", "matplotlib", "torch"}
+    for module in ("benchwright", "benchwright.errors"):
+        code = f"import {module}, sys; print(sorted(set(sys.modules) & {heavy!r}))"
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=True)
+        assert ran.stdout.decode().strip() == "[]"
+
+
+def test_help_names_every_command_and_version_prints(cli: Run) -> None:
+    from benchwright import __version__
+    from benchwright.cli import app
+
+    ran = cli("--help")
+    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    assert {"audit", "config", "fetch"} <= set(names)
+    assert all(f"  {name} " in ran.out for name in names)
+    assert cli("--version").out == f"benchwright {__version__}\n"
+
+
+def test_findings_on_stdout_and_the_rest_on_stderr(cli: Run, source: Path) -> None:
+    ran = cli("audit", source, *FAST)
+    assert ran.code == 0
+    assert ran.out.startswith("- ")
+    assert ran.err == "wrote out\n"
+
+
+def test_config_prints_what_config_reads(cli: Run, source: Path) -> None:
+    Path("mine.toml").write_text(cli("config").out, encoding="utf-8")
+    assert cli("audit", source, "--config", "mine.toml", *FAST).code == 0
+
+
+def test_working_directory_choices_and_overrides(cli: Run, source: Path) -> None:
+    Path("benchwright.toml").write_text("[welfare]\nneutral = 2.5\ntop_k = 4\n", encoding="utf-8")
+    ran = cli("audit", source, "--json", "--set", "welfare.top_k=3", "--families", "benchmark", *FAST)
+    rows = {row["key"]: (row["value"], row["source"]) for row in json.loads(ran.out)["assumptions"]}
+    assert rows["welfare.neutral"] == (2.5, "benchwright.toml")
+    assert rows["welfare.top_k"] == (3, "--set")
+    assert rows["families.welfare"] == ("benchmark", "--families")
+    Path("benchwright.toml").write_text("[welfare]\nnetural = 2.5\n", encoding="utf-8")
+    refused(
+        cli("audit", source, "-o", "b"),
+        2,
+        "benchwright.toml: unknown key in [welfare]: `netural`",
+        "did you mean `neutral`?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (["--set", "welfare.netural=2"], ["--set: unknown key in [welfare]: `netural`", "did you mean `neutral`?"]),
+        (["--set", "welfare.neutral=x"], ["--set: welfare.neutral must be a number, got 'x'"]),
+        (["--set", "welfare.neutral="], ["welfare.neutral must be a number, got ''"]),
+        (["--set", "lab.risk_aversion=-1"], ["lab.risk_aversion must lie in 0 ..", "got -1"]),
+        (["--set", "prices.PT={usd=0, per='x'}"], ["prices.PT.usd must lie in"]),
+        (["--set", "neutral"], ["not SECTION.KEY=VALUE", "e.g. --set welfare.neutral=2.5"]),
+        (["--config", "none.toml"], ["none.toml: cannot be read: No such file"]),
+        (["--without", "cost"], ["must name sections of welfare, improvability, noise, got cost"]),
+        (["--families", "none.csv"], ["family map `none.csv` is neither a preset nor a file", "presets: figure-3"]),
+        (["--weights", "none.csv"], ["weights file none.csv does not exist"]),
+        (["--weights", "source"], ["weights file source is no regular file"]),
+        (["-o", "source"], ["is not empty and holds no report"]),
+        (["-o", "source/cost.csv"], ["is not a folder"]),
+        (["-o", "source/cost.csv/out"], ["source/cost.csv is not a folder"]),
+        (["-o", "."], ["is the working directory or holds it"]),
+        (["-o", "x" * 300], ["File name too long"]),
+    ],
+)
+def test_wrong_use(cli: Run, source: Path, tmp_path: Path, arguments: list[str], texts: list[str]) -> None:
+    refused(cli("audit", source, *arguments), 2, *texts)
+    assert left(tmp_path) == {"source"}
+
+
+@pytest.mark.parametrize("name", ["none", "source/cost.csv", "x" * 300, "a\x1b[2Jb"])
+def test_source_that_is_none(cli: Run, source: Path, name: str) -> None:
+    ran = cli("audit", name)
+    refused(ran, 2, "error: ")
+    assert "\x1b" not in ran.err
+
+
+def test_built_in_example_has_no_sections_to_leave_out(cli: Run) -> None:
+    refused(cli("audit", "--without", "noise"), 2, "need a SOURCE")
+
+
+@pytest.mark.parametrize("section", ["welfare", "improvability", "noise"])
+@pytest.mark.parametrize("calibration", ["auto", "uniform"])
+def test_section_left_out(cli: Run, source: Path, section: str, calibration: str) -> None:
+    ran = cli("audit", source, "--json", "--without", section, "--set", f"lab.calibration={calibration}", *FAST)
+    summary = json.loads(ran.out)
+    assert summary["weights"] is None
+    assert summary["no_weights"] == f"weights need welfare, improvability and noise; missing: {section}"
+    assert "weights.csv" not in left(Path("out"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "texts"),
+    [
+        (
+            lambda source: (source / "cost.csv").unlink(),
+            ["cost.csv: no such file, and section `improvability` needs"],
+        ),
+        (
+            lambda source: drop_column(source / "noise.csv", "noise_sigma2"),
+            ["noise.csv, column `noise_sigma2`: missing;"],
+        ),
+        (lambda source: set_cell(source / "noise.csv", 2, "noise_sigma2", "-1"), ["line 2, column `noise_sigma2`"]),
+        (lambda source: set_field(source / "judge_loadings.jsonl", 1, ranked_gwa_ids=["no"]), ["line 1", "`no` is no"]),
+    ],
+)
+def test_data_that_cannot_support_an_answer(
+    cli: Run, source: Path, tmp_path: Path, spoil: Callable[[Path], None], texts: list[str]
+) -> None:
+    spoil(source)
+    refused(cli("audit", source, "--json"), 1, "1 fault(s) in the item tables", "Hint: mend the files", *texts)
+    assert left(tmp_path) == {"source"}
+
+
+def user_weights(source: Path, change: Callable[[list[list[object]]], object]) -> str:
+    rows: list[list[object]] = [[task, item, 1.0] for task, item, *_ in read_rows(source / "cost.csv")[1:]]
+    change(rows)
+    write_rows(Path("mine.csv"), [["task", "doc_id", "weight"], *rows])
+    return "mine.csv"
+
+
+def test_user_weights_are_judged(cli: Run, source: Path) -> None:
+    ran = cli("audit", source, "--json", "--weights", user_weights(source, lambda rows: None), *FAST)
+    efficiency = {name: scheme["efficiency"] for name, scheme in json.loads(ran.out)["weights"]["schemes"].items()}
+    assert efficiency["user"] == pytest.approx(efficiency["uniform"])
+
+
+@pytest.mark.parametrize(
+    ("change", "texts"),
+    [
+        (lambda rows: rows.pop(3), ["lack 1 of the 18 items", "no weight for (alpha, 3)", "write 0 for an item"]),
+        (lambda rows: rows.append(rows[3]), ["mine.csv, line 20, column `task, doc_id`: (alpha, 3) appears 2 times"]),
+        (lambda rows: [row.__setitem__(2, 0) for row in rows], ["all weights are 0"]),
+        (
+            lambda rows: [*(row.__setitem__(2, 0) for row in rows), rows.append(["zeta", 1, 5])],
+            ["all weights are 0 on the items"],
+        ),
+        (lambda rows: rows[0].__setitem__(2, "nan"), ["mine.csv, line 2, column `weight`", "got `nan`"]),
+        (lambda rows: rows[0].__setitem__(2, "much"), ["mine.csv, line 2, column `weight`", "got `much`"]),
+        (lambda rows: [row.__setitem__(1, f"q{row[1]}") for row in rows], ["do not share item ids"]),
+    ],
+)
+def test_user_weights_that_are_none(
+    cli: Run, source: Path, change: Callable[[list[list[object]]], object], texts: list[str]
+) -> None:
+    refused(cli("audit", source, "--weights", user_weights(source, change), *FAST), 1, *texts)
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("families", [{"zeta": "z"}, dict.fromkeys(TASKS, "one")])
+def test_one_family_is_no_contrast(cli: Run, source: Path, families: dict[str, str]) -> None:
+    write_rows(source / "families.csv", [["task", "family"], *map(list, families.items())])
+    summary = json.loads(cli("audit", source, "--json", *FAST).out)
+    assert any("all items are of one family, so nothing is contrasted" in note for note in summary["notes"])
+    assert set(summary["audit"]["pareto"]) == {"n_items", "frontier_size"}
+
+
+def test_family_of_one_task_has_no_interval(cli: Run, source: Path) -> None:
+    summary = json.loads(cli("audit", source, "--json", *FAST).out)
+    assert summary["audit"]["pareto"]["w_auto"]["cluster_bootstrap_95"] == [None, None]
+    assert summary["audit"]["pareto"]["w_auto"]["difference"] is not None
+    assert any("with one task there is no interval" in note for note in summary["notes"])
+
+
+def test_price_without_a_slope_and_slope_without_a_price(cli: Run, source: Path) -> None:
+    edit(source / "cost.csv", b"beta_sft", b"beta_distil")
+    price = ("--set", "prices.COMPUTE={usd=1.5, per='hour'}")
+    notes = json.loads(cli("audit", source, "--json", *price, *FAST).out)["notes"]
+    assert "--set: prices.COMPUTE is set, but cost.csv has no column beta_compute, so it is not used." in notes
+    assert any("column `beta_distil`" in note and "add a price" in note for note in notes)
+    distil = ("--set", "prices.DISTIL={usd=1.5, per='10^3 examples'}", "--overwrite")
+    summary = json.loads(cli("audit", source, "--json", *distil, *FAST).out)
+    assert "DISTIL" in summary["audit"]["cost"]["share"]
+    assert not any("beta_distil" in note for note in summary["notes"])
+
+
+def test_fetch_lists_and_refuses(cli: Run) -> None:
+    assert {entry["name"] for entry in json.loads(cli("fetch", "--json").out)} >= {"olmes-audit"}
+    refused(cli("fetch", "olmes-audti"), 2, "olmes-audit")
+
+
+def test_interrupted(cli: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(report: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchwright.report.build.summary_text", interrupt)
+    ran = cli("audit", source, *FAST)
+    assert ran.code == 130
+    assert left(tmp_path) == {"source"}

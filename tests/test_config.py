@@ -1,0 +1,118 @@
+"""Choices: every wrong one is refused with the key, the rule and what to write; every right one says its source."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from benchwright.config import CONFIG_NAME, DEFAULT_PRICES, Config, default_toml, load_config
+from benchwright.errors import ConfigError
+
+
+def load(tmp_path: Path, text: str) -> Config:
+    path = tmp_path / "choices.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_config(path)
+
+
+def test_printed_defaults_are_the_defaults(tmp_path: Path) -> None:
+    config = load(tmp_path, default_toml())
+    assert dataclasses.replace(config, sources={}) == Config()
+    rows = {row.key: row for row in config.assumptions()}
+    assert all(row.unit and row.why for row in rows.values())
+    assert rows["welfare.neutral"].source == "choices.toml"
+    assert rows["lab.curvature"].source == "default"
+
+
+def test_the_file_of_the_working_directory_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_config() == Config()
+    Path(CONFIG_NAME).write_text("\ufeff[welfare]\nneutral = 2\n", encoding="utf-8")
+    config = load_config()
+    assert config.welfare.neutral == 2.0
+    assert isinstance(config.welfare.neutral, float)
+    assert config.sources == {"welfare.neutral": CONFIG_NAME}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[welfar]\n", "unknown section: `welfar`\nHint: did you mean `welfare`?"),
+        ("[welfare]\nnetural = 1\n", "unknown key in [welfare]: `netural`\nHint: did you mean `neutral`?"),
+        ("[welfare]\nzzz = 1\n", "Hint: known: automation_share, neutral"),
+        ("welfare = 3\n", "`welfare` must be a table, write [welfare]"),
+        ("[welfare]\nneutral = \n", "not a TOML file: Invalid value (at line 2, column 11)"),
+        ("[welfare]\nneutral = 'three'\n", "welfare.neutral must be a number, got 'three'"),
+        ("[welfare]\nneutral = true\n", "welfare.neutral must be a number, got True"),
+        ("[welfare]\nneutral = 11\n", "welfare.neutral must lie in -10 .. 10, got 11"),
+        ("[welfare]\nneutral = nan\n", "welfare.neutral must lie in -10 .. 10, got nan"),
+        ("[welfare]\ntop_k = 2.0\n", "welfare.top_k must be a whole number, got 2.0"),
+        ("[welfare]\nthresholds = []\n", "must be a list with at least one entry"),
+        ("[welfare]\nthresholds = [3, 'x']\n", "welfare.thresholds must be a number, got 'x'"),
+        ("[welfare]\nrank_weights = 'linear'\n", "must be one of reciprocal, uniform, got 'linear'"),
+        ("[families]\nwelfare = 3\n", "families.welfare must be text, got 3"),
+        ("[lab]\nrisk_aversion = -1\n", "lab.risk_aversion must lie in 0 .. 1e+60, got -1"),
+        ("[lab]\nrisk_values = [1, -1]\n", "lab.risk_values must lie in 0 .. 1e+60, got -1"),
+        ("[lab]\nbudget = 0\n", "lab.budget must lie in"),
+        ("[lab]\nbudget = inf\n", "lab.budget must lie in"),
+        (f"[lab]\nbudget = 1{'0' * 400}\n", "lab.budget must lie in"),
+        ("[resampling]\nseed = -1\n", "resampling.seed must lie in"),
+        ("[resampling]\nlevel = 1.0\n", "resampling.level must lie in 0.5 .. 0.9999"),
+        ('[prices]\nPT = { usd = 0, per = "x" }\n', "prices.PT.usd must lie in"),
+        ('[prices]\nPT = { usd = -82, per = "x" }\n', "prices.PT.usd must lie in"),
+        ("[prices]\nPT = 82\n", "prices.PT must be { usd = NUMBER, per = TEXT }\nHint: e.g."),
+        ("[prices]\nPT = { usd = 1 }\n", "prices.PT must be { usd = NUMBER, per = TEXT }"),
+        ('[prices]\nPT = { usd = "1", per = "x" }\n', "prices.PT.usd must be a number"),
+        ("[prices]\nPT = { usd = 1, per = 2 }\n", "prices.PT.per must be text"),
+        ('[prices]\npt = { usd = 1, per = "x" }\n', "unknown key in [prices]: `pt`\nHint: did you mean `PT`?"),
+        ('[prices]\nA = { usd = 1, per = "x" }\na = { usd = 1, per = "x" }\n', "did you mean `A`?"),
+        ('[prices]\n"<b>" = { usd = 1, per = "x" }\n', "the axis name '<b>' must be letters, digits and _"),
+        ('[prices]\n"" = { usd = 1, per = "x" }\n', "the axis name '' must be"),
+    ],
+)
+def test_wrong_choice(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert str(caught.value).startswith((f"{tmp_path / 'choices.toml'}: ", "choices.toml: "))
+    assert message in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"cannot be read: No such file.*\nHint: `benchwright config > benchwright.toml`"
+    ):
+        load_config(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load_config(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9\n")
+    with pytest.raises(ConfigError, match="not a TOML file"):
+        load_config(tmp_path / "latin.toml")
+
+
+def test_a_new_axis_and_a_changed_price(tmp_path: Path) -> None:
+    config = load(
+        tmp_path, '[prices]\nDISTIL = { usd = 3, per = "10^3 examples" }\nPT = { usd = 90, per = "10^9 tokens" }\n'
+    )
+    assert list(config.prices) == [*DEFAULT_PRICES, "DISTIL"]
+    rows = {row.key: row for row in config.assumptions()}
+    assert (rows["prices.DISTIL"].value, rows["prices.DISTIL"].default) == (3.0, None)
+    assert (rows["prices.PT"].value, rows["prices.PT"].default, rows["prices.PT"].source) == (
+        90.0,
+        82.0,
+        "choices.toml",
+    )
+    assert rows["prices.RL"].source == "default"
+
+
+def test_replace_leaves_the_original_and_remembers_who_set_what() -> None:
+    first = Config()
+    second = first.replace({"lab.budget": 5, "welfare.top_k": 3}, source="--set").replace(
+        {"lab.budget": 6}, source="a notebook"
+    )
+    assert (first.lab.budget, second.lab.budget, second.welfare.top_k) == (100_000.0, 6.0, 3)
+    assert second.sources == {"lab.budget": "a notebook", "welfare.top_k": "--set"}
+    with pytest.raises(ConfigError, match=r"--set: unknown section: `lba`\nHint: did you mean `lab`"):
+        first.replace({"lba.budget": 5}, source="--set")

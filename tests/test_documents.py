@@ -1,0 +1,69 @@
+"""Commands in README and docs are typed as printed; files that documents name exist."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchwright.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")]
+)
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)\)")
+
+
+def commands() -> list[str]:
+    """Every ``benchwright ...`` that a console block of the README holds, without its set-up."""
+    found = []
+    for block in CONSOLE.findall((ROOT / "README.md").read_text(encoding="utf-8")):
+        for line in block.strip().splitlines():
+            last = line.rsplit("&&", 1)[-1].strip()
+            if Path(last.split()[0]).name == "benchwright":
+                found.append(last)
+    return found
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_of_the_readme_run(
+    command: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "olmes-audit" in command:
+        shared: Path = request.getfixturevalue("shared")
+        monkeypatch.setenv("BENCHWRIGHT_DATA", str(shared / "data"))
+    line, _, into = command.partition(" > ")
+    monkeypatch.setattr(sys, "argv", ["benchwright", *shlex.split(line)[1:]])
+    with contextlib.suppress(SystemExit):
+        main()
+    if into:
+        (tmp_path / into.strip()).write_text(capfd.readouterr().out, encoding="utf-8")
+    made = list(tmp_path.iterdir())
+    assert made, f"{command} made nothing"
+    for folder in (path for path in made if path.is_dir()):
+        for name in ("report.html", "items.parquet", "weights.csv", "summary.json", "tables", "figures"):
+            assert (folder / name).exists()
+
+
+def test_the_readme_has_its_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "bash scripts/check.sh" in text
+    assert "scripts/check.sh" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert commands()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_between_documents_resolve(document: Path) -> None:
+    for target in LINK.findall(document.read_text(encoding="utf-8")):
+        assert (document.parent / target).exists(), f"{document.name} links to {target}"
