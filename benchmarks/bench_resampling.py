@@ -23,8 +23,8 @@ from time import perf_counter
 
 import numpy as np
 
-from benchwright.audit.contrast import Contrast, contrast_families
-from benchwright.audit.welfare import item_welfare
+from benchwright.auditing.contrast import Contrast, contrast_families
+from benchwright.auditing.welfare import item_welfare
 from benchwright.simulate import TASKS, Simulation, simulate_item_tables
 
 REPEATS = 5

@@ -71,10 +71,11 @@ def write_tables(
     return folder
 
 
-def write_rows(path: Path, rows: Sequence[Sequence[object]]) -> None:
-    """Write rows as CSV with unix line ends."""
+def write_rows(path: Path, rows: Sequence[Sequence[object]], *, quote_all: bool = False) -> None:
+    """Write rows as CSV with unix line ends; a lone carriage return in a cell needs ``quote_all``."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
+    csv.writer(buffer, lineterminator="\n", quoting=quoting).writerows(rows)
     path.write_text(buffer.getvalue(), encoding="utf-8", newline="")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchwright.audit import _kernels as kernels
+from benchwright.auditing import _kernels as kernels
 
 relaxed = settings(deadline=None, max_examples=150)
 # Few distinct values, so that ties on one or both coordinates and exact duplicates are common.

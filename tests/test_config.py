@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchwright.config import CONFIG_NAME, DEFAULT_PRICES, Config, default_toml, load_config
+from benchwright.config import CONFIG_NAME, DEFAULT_PRICES, Config, Price, default_toml, load_config
 from benchwright.errors import ConfigError
 
 
@@ -62,7 +62,7 @@ def test_the_file_of_the_working_directory_is_used(tmp_path: Path, monkeypatch: 
         ("[resampling]\nlevel = 1.0\n", "resampling.level must lie in 0.5 .. 0.9999"),
         ('[prices]\nPT = { usd = 0, per = "x" }\n', "prices.PT.usd must lie in"),
         ('[prices]\nPT = { usd = -82, per = "x" }\n', "prices.PT.usd must lie in"),
-        ("[prices]\nPT = 82\n", "prices.PT must be { usd = NUMBER, per = TEXT }\nHint: e.g."),
+        ("[prices]\nNEW = 82\n", "prices.NEW must be { usd = NUMBER, per = TEXT }\nHint: e.g."),
         ("[prices]\nPT = { usd = 1 }\n", "prices.PT must be { usd = NUMBER, per = TEXT }"),
         ('[prices]\nPT = { usd = "1", per = "x" }\n', "prices.PT.usd must be a number"),
         ("[prices]\nPT = { usd = 1, per = 2 }\n", "prices.PT.per must be text"),
@@ -116,3 +116,9 @@ def test_replace_leaves_the_original_and_remembers_who_set_what() -> None:
     assert second.sources == {"lab.budget": "a notebook", "welfare.top_k": "--set"}
     with pytest.raises(ConfigError, match=r"--set: unknown section: `lba`\nHint: did you mean `lab`"):
         first.replace({"lba.budget": 5}, source="--set")
+
+
+def test_a_bare_price_keeps_the_slope_unit_of_its_axis() -> None:
+    config = Config().replace({"prices.RL": 1.0}, source="--set")
+    assert config.prices["RL"] == Price(1.0, DEFAULT_PRICES["RL"].per)
+    assert config.sources["prices.RL"] == "--set"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchwright.audit.contrast import Contrast, contrast_families
+from benchwright.auditing.contrast import Contrast, contrast_families
 
 Family = tuple[np.ndarray, np.ndarray, np.ndarray]  # values, tasks, whether of the second family
 DRAWS = 20_000

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchwright.audit.families import PRESETS, FamilyMap
-from benchwright.audit.improvability import audit_improvability, cost_name, slope_name
-from benchwright.audit.item_audit import audit_items
-from benchwright.audit.noise import audit_noise
-from benchwright.audit.ranks import QUANTILES, quantile_table, rank_ascending
-from benchwright.audit.results import ImprovabilityAudit, NoiseAudit
+from benchwright.auditing.families import PRESETS, FamilyMap
+from benchwright.auditing.improvability import audit_improvability, cost_name, slope_name
+from benchwright.auditing.item_audit import audit_items
+from benchwright.auditing.noise import audit_noise
+from benchwright.auditing.ranks import QUANTILES, quantile_table, rank_ascending
+from benchwright.auditing.results import ImprovabilityAudit, NoiseAudit
 from benchwright.config import Config, EligibilityChoices, Price
 from benchwright.logs.item_tables import ItemTables
 
@@ -114,7 +114,11 @@ def test_the_sources_intervals_are_kept_at_its_own_prices_and_dropped_at_others(
     frame = with_ranks(cost_frame(1, m=60))
     same = improvability(frame)
     eligible = same.items.filter("cost_eligible")
-    assert same.notes == ()
+    assert [note.partition(":")[0] for note in same.notes] == ["PT", "SFT", "RL"]
+    assert same.notes[0] == (
+        "PT: dollars x slope is 82 in the source, so its dollars are for 1.0 of score and its slopes are per "
+        f"{PRICES['PT'].per}."
+    )
     assert eligible["cost_rank_lo"].to_list() == (eligible["cost_rank"] - 2).to_list()
     assert same.quantiles["rank_hi"].to_list() == (same.quantiles["position"] + 2).to_list()
     assert same.by_axis["implied_price_usd"].to_list() == pytest.approx([82.0, 0.2, 0.5])
@@ -125,8 +129,8 @@ def test_the_sources_intervals_are_kept_at_its_own_prices_and_dropped_at_others(
     assert dear.items["cost_pt_usd"].equals(same.items["cost_pt_usd"])
     assert dear.items["cost_rank_lo"].is_null().all()
     assert dear.quantiles["rank_lo"].is_null().all()
-    assert dear.notes == (
-        "SFT: the source's dollar column implies 0.2 USD per slope unit, the price in force is 500; "
+    assert dear.notes[1::2] == (
+        "SFT: the source's dollar column implies 0.2 USD for 10^3 examples, the price in force is 500; "
         "costs are recomputed from the slopes.",
         "Cost ranks have no intervals: the source's rank intervals belong to another ranking (prices or limits).",
     )
@@ -140,6 +144,17 @@ def test_published_dollars_stand_where_slopes_are_rounded() -> None:
     improving = audit.items.filter(pl.col("slope_pt") > 0)
     assert improving["cost_pt_usd"].to_list() == frame.filter(pl.col("beta_pt") > 0)["cost_pt_usd"].to_list()
     assert not any("implies" in note for note in audit.notes)
+
+
+def test_a_dollar_figure_that_does_not_follow_from_its_slope_is_recomputed() -> None:
+    frame = with_ranks(cost_frame(2))
+    row = frame.with_row_index().filter(pl.col("beta_pt") > 0)["index"][0]
+    wrong = frame.with_columns(
+        cost_pt_usd=pl.when(pl.int_range(pl.len()) == row).then(pl.col("cost_pt_usd") * 3).otherwise("cost_pt_usd")
+    )
+    audit = improvability(wrong)
+    assert audit.items["cost_pt_usd"][row] == pytest.approx(82 / frame["beta_pt"][row])
+    assert any("1 of the source's dollar figures" in note for note in audit.notes)
 
 
 @pytest.mark.parametrize("factor", [4.0, 1 / 128])  # powers of two keep ties

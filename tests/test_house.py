@@ -17,7 +17,7 @@ ORDER = (
     {"errors", "_check", "config"},
     {"logs"},
     {"simulate", "datasets"},
-    {"audit"},
+    {"auditing"},
     {"mechanism"},
     {"report"},
     {"pipeline"},
@@ -84,3 +84,11 @@ def test_public_names_resolve() -> None:
         assert getattr(benchwright, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         benchwright.nonsense  # noqa: B018
+
+
+def test_the_function_audit_is_not_hidden_by_a_module() -> None:
+    code = "import benchwright.auditing.item_audit, benchwright as bw; bw.write_report; print(callable(bw.audit))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+    clashing = {path.stem for path in FILES if path.parent == PACKAGE} | {path.name for path in PACKAGE.iterdir()}
+    assert not clashing & set(benchwright.__all__)

@@ -360,9 +360,9 @@ def test_any_bytes_give_tables_or_an_error_raised_on_purpose(
 
 @given(st.lists(st.lists(st.text(max_size=5), min_size=2, max_size=2), min_size=1, max_size=5))
 def test_text_cells_survive_a_round_trip(tmp_path_factory: pytest.TempPathFactory, cells: list[list[str]]) -> None:
-    rows = [[cell.strip() or "x" for cell in row] for row in cells]
+    rows = [[cell.strip().lstrip("'") or "x" for cell in row] for row in cells]  # '= is read as =
     path = tmp_path_factory.mktemp("cells") / "t.csv"
-    write_rows(path, [["a", "b"], *rows])
+    write_rows(path, [["a", "b"], *rows], quote_all=True)
     found: list[Fault] = []
     frame = read_table(path, Table((Column("a", "text"), Column("b", "text")), ()), found)
     assert found == []

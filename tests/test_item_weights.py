@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import brentq
 
 from benchwright._check import FloatArray
-from benchwright.audit.item_audit import audit_items
+from benchwright.auditing.item_audit import audit_items
 from benchwright.config import Config
 from benchwright.errors import DataError
 from benchwright.logs.item_tables import ITEM, ItemTables

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchwright.audit.item_audit import audit_items
+from benchwright.auditing.item_audit import audit_items
 from benchwright.config import Config
 from benchwright.errors import UsageError
 from benchwright.logs.item_tables import ItemTables

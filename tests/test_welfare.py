@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchwright.audit.frontier import mark_dominators, mark_frontier, summarise_frontier
-from benchwright.audit.item_audit import audit_items
-from benchwright.audit.welfare import activity_map, item_welfare, quadrant_shares, threshold_name
+from benchwright.auditing.frontier import mark_dominators, mark_frontier, summarise_frontier
+from benchwright.auditing.item_audit import audit_items
+from benchwright.auditing.welfare import activity_map, item_welfare, quadrant_shares, threshold_name
 from benchwright.config import Config
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.item_tables import ItemTables

@@ -307,7 +307,7 @@ def _apply(config: Config, data: Mapping[str, Any], source: str) -> Config:
         if section == "prices":
             _check_axes(source, entries, config.prices)
             changed["prices"] = dict(config.prices) | {
-                axis: _price(source, axis, entry) for axis, entry in entries.items()
+                axis: _price(source, axis, entry, config.prices) for axis, entry in entries.items()
             }
             continue
         chosen = getattr(config, section)
@@ -343,7 +343,10 @@ def _check_axes(source: str, axes: Iterable[str], known: Iterable[str]) -> None:
             )
 
 
-def _price(source: str, axis: str, entry: Any) -> Price:
+def _price(source: str, axis: str, entry: Any, known: Mapping[str, Price]) -> Price:
+    """Return a price; a bare number keeps the slope unit of an axis that has one."""
+    if axis in known and isinstance(entry, (int, float)):
+        entry = {"usd": entry, "per": known[axis].per}
     where = f"{source}: prices.{axis}"
     if not isinstance(entry, Mapping) or set(entry) != {"usd", "per"}:
         raise ConfigError(

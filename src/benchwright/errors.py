@@ -52,7 +52,7 @@ class Fault:
     def __str__(self) -> str:
         where = self.file
         if self.line is not None:
-            where += f", line {self.line}"
+            where += f", {'row' if self.file.endswith('.parquet') else 'line'} {self.line}"
         if self.column is not None:
             where += f", column `{self.column}`"
         return f"{where}: {self.reason}"

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from benchwright import __version__
-from benchwright.audit.item_audit import audit_items
-from benchwright.audit.results import ItemAudit
+from benchwright.auditing.item_audit import audit_items
+from benchwright.auditing.results import ItemAudit
 from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, UsageError

@@ -21,6 +21,7 @@ from benchwright.errors import Fault
 Kind = Literal["text", "number", "integer", "flag", "id"]
 MISSING = ("", "nan", "NaN", "NA", "null", "None")
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
+NEUTRALISED = r"^'(\s*[=+\-@\t\r])"  # an apostrophe that keeps a spreadsheet from running a cell
 SHOWN = 60  # characters of a cell that a message repeats
 
 
@@ -79,7 +80,9 @@ def read_table(path: Path, table: Table, faults: list[Fault]) -> pl.DataFrame | 
             found.append(column)
         elif column.required:
             listed = ", ".join(shown(name) for name in raw.names)
-            faults.append(Fault(path.name, f"missing; the file has {listed}", column=column.name))
+            semicolons = len(raw.names) == 1 and ";" in raw.names[0]
+            hint = "; cells are separated by semicolons, save the file with commas" if semicolons else ""
+            faults.append(Fault(path.name, f"missing; the file has {listed}{hint}", column=column.name))
     typed = [_typed(raw.frame[column.name], column, path.name, raw.lines, faults) for column in found]
     if len(faults) > before:
         return None
@@ -188,6 +191,8 @@ def _typed(values: pl.Series, column: Column, file: str, lines: Sequence[int], f
         values = values.str.strip_chars()
         words = ("",) if column.kind in ("text", "id") else MISSING
         values = values.set(values.is_in(words), None)
+        if column.kind in ("text", "id"):  # undo what report/tables.py does for spreadsheets
+            values = values.str.replace(NEUTRALISED, "$1")
     missing = values.is_null()
     if column.kind == "number":
         result = values.cast(pl.Float64, strict=False)

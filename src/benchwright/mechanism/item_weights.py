@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from benchwright._check import FloatArray
-from benchwright.audit.improvability import slope_name
-from benchwright.audit.results import ItemAudit
+from benchwright.auditing.improvability import slope_name
+from benchwright.auditing.results import ItemAudit
 from benchwright.config import Config, LabChoices
 from benchwright.errors import DataError, Fault
 from benchwright.logs.item_tables import ITEM

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchwright.audit.items import column_metadata
+from benchwright.auditing.items import column_metadata
 from benchwright.errors import UsageError
 from benchwright.logs.item_tables import ITEM
 from benchwright.report.contents import AuditReport

@@ -6,8 +6,8 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from benchwright.audit._kernels import quantile_position
-from benchwright.audit.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
+from benchwright.auditing._kernels import quantile_position
+from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.report.style import BLUE, GREEN, GREY, INK, MUTED, ORANGE, RED, SKY, Chart, rule_at, themed
 
 CURVE_POINTS = 400

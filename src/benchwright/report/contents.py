@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from benchwright.audit.items import item_layer
-from benchwright.audit.results import ItemAudit
+from benchwright.auditing.items import item_layer
+from benchwright.auditing.results import ItemAudit
 from benchwright.config import Config
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights

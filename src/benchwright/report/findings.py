@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from benchwright.audit.contrast import Contrast
-from benchwright.audit.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
+from benchwright.auditing.contrast import Contrast
+from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.mechanism.item_weights import ItemWeights
 from benchwright.report.contents import AuditReport
 from benchwright.report.words import count, dollars, p_value, percent

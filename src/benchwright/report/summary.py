@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from benchwright.audit.contrast import Contrast
-from benchwright.audit.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
+from benchwright.auditing.contrast import Contrast
+from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.logs.item_tables import PERSPECTIVES
 from benchwright.mechanism.item_weights import ItemWeights
 from benchwright.mechanism.results import json_safe
@@ -83,11 +83,10 @@ def _welfare(welfare: WelfareAudit) -> dict[str, Any]:
                 framing = row["unit"].removesuffix(" slots")
                 slots.setdefault(threshold, {}).setdefault(framing, {})[row["quadrant"]] = share
         record |= {"slot_mass_percent": slots, "item_mass_percent": items}
-    record["pareto"] = {"n_items": known.height, "frontier_size": int(known["on_frontier"].sum())}
-    first = "first"
+    first, contrast = "first", {}
     if welfare.contrast is not None:
-        record["pareto"] |= _contrast(welfare.contrast)
-        first = welfare.contrast.first
+        first, contrast = welfare.contrast.first, _contrast(welfare.contrast)
+    record["pareto"] = contrast | {"n_items": known.height, "frontier_size": int(known["on_frontier"].sum())}
     if welfare.robustness.height:
         record["robustness"] = {
             row.pop("variant"): {key: value for key, value in row.items() if not key.startswith("dominated_")}

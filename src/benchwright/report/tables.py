@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from benchwright.audit.results import FamilyContrast
+from benchwright.auditing.results import FamilyContrast
 from benchwright.report.charts_weights import SCHEME_NAMES
 from benchwright.report.contents import AuditReport
 from benchwright.report.words import dollars, percent

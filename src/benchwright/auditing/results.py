@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from benchwright.audit.contrast import Contrast
-from benchwright.audit.frontier import FrontierSummary
+from benchwright.auditing.contrast import Contrast
+from benchwright.auditing.frontier import FrontierSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from benchwright.audit._kernels import quantile_position
+from benchwright.auditing._kernels import quantile_position
 from benchwright.logs.item_tables import ITEM
 
 QUANTILES = (0.01, 0.1, 0.5, 0.9, 0.99)

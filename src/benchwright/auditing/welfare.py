@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from benchwright.audit import _kernels as kernels
-from benchwright.audit._kernels import FloatArray
+from benchwright.auditing import _kernels as kernels
+from benchwright.auditing._kernels import FloatArray
 from benchwright.errors import UsageError
 from benchwright.logs.item_tables import ITEM, PERSPECTIVES
 

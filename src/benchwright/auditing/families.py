@@ -16,6 +16,7 @@ from benchwright.logs.item_tables import FAMILIES
 from benchwright.logs.tabular import read_table
 
 REST = "rest"
+UNLISTED = "unlisted"  # tasks that a family file does not name
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,9 @@ class FamilyMap:
         first = present[0]
         if len(present) == 2:
             return first, present[1], families
-        sides = pl.Series("family", [first if name == first else REST for name in families], dtype=pl.String)
-        return first, REST, sides
+        rest = REST if first != REST else f"all but {REST}"
+        sides = pl.Series("family", [first if name == first else rest for name in families], dtype=pl.String)
+        return first, rest, sides
 
 
 def _members(family: str, names: str) -> dict[str, str]:
@@ -130,7 +132,7 @@ def family_map(name: str, *, of_source: pl.DataFrame | None = None, default: str
     if name == "auto":
         if of_source is None:
             return PRESETS[default]
-        return FamilyMap("families.csv", "families.csv of the source", dict(of_source.iter_rows()), rest="other")
+        return FamilyMap("families.csv", "families.csv of the source", dict(of_source.iter_rows()), rest=UNLISTED)
     if name in PRESETS:
         return PRESETS[name]
     path = Path(name)
@@ -143,4 +145,4 @@ def family_map(name: str, *, of_source: pl.DataFrame | None = None, default: str
     frame = read_table(path, FAMILIES, faults)
     if frame is None:
         raise DataError(f"family map {path.name} cannot be used", faults=faults)
-    return FamilyMap(path.name, f"file {path.name}", dict(frame.iter_rows()), rest="other")
+    return FamilyMap(path.name, f"file {path.name}", dict(frame.iter_rows()), rest=UNLISTED)

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from benchwright.audit import _kernels as kernels
-from benchwright.audit._kernels import BoolArray, FloatArray, IntArray
+from benchwright.auditing import _kernels as kernels
+from benchwright.auditing._kernels import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)

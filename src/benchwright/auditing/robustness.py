@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from benchwright.audit.families import FamilyMap
-from benchwright.audit.frontier import mark_dominators, mark_frontier
-from benchwright.audit.welfare import item_welfare
+from benchwright.auditing.families import FamilyMap
+from benchwright.auditing.frontier import mark_dominators, mark_frontier
+from benchwright.auditing.welfare import item_welfare
 from benchwright.logs.item_tables import ITEM
 
 

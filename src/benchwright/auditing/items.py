@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from benchwright.audit.results import ItemAudit
+from benchwright.auditing.results import ItemAudit
 from benchwright.logs.item_tables import ITEM
 
 

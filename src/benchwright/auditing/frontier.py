@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from benchwright.audit import _kernels as kernels
+from benchwright.auditing import _kernels as kernels
 
 
 @dataclass(frozen=True, slots=True)

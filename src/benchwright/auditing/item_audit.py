@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from benchwright.audit.contrast import contrast_families
-from benchwright.audit.families import FamilyMap, family_map
-from benchwright.audit.frontier import mark_dominators, mark_frontier, summarise_frontier
-from benchwright.audit.improvability import audit_improvability
-from benchwright.audit.noise import audit_noise
-from benchwright.audit.results import FamilyContrast, ItemAudit, WelfareAudit
-from benchwright.audit.robustness import robustness_table
-from benchwright.audit.welfare import activity_map, item_welfare, quadrant, quadrant_shares, rank_weights
+from benchwright.auditing.contrast import contrast_families
+from benchwright.auditing.families import FamilyMap, family_map
+from benchwright.auditing.frontier import mark_dominators, mark_frontier, summarise_frontier
+from benchwright.auditing.improvability import audit_improvability
+from benchwright.auditing.noise import audit_noise
+from benchwright.auditing.results import FamilyContrast, ItemAudit, WelfareAudit
+from benchwright.auditing.robustness import robustness_table
+from benchwright.auditing.welfare import activity_map, item_welfare, quadrant, quadrant_shares, rank_weights
 from benchwright.config import Config, WelfareChoices
 from benchwright.errors import DataError, Fault
 from benchwright.logs.item_tables import ITEM, ItemTables

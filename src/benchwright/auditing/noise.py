@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from benchwright.audit.families import FamilyMap
-from benchwright.audit.ranks import published_ranks, quantile_table, rank_ascending
-from benchwright.audit.results import NoiseAudit
+from benchwright.auditing.families import FamilyMap
+from benchwright.auditing.ranks import published_ranks, quantile_table, rank_ascending
+from benchwright.auditing.results import NoiseAudit
 from benchwright.config import EligibilityChoices
 from benchwright.logs.item_tables import ITEM
 

@@ -13,14 +13,15 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from benchwright.audit.ranks import published_ranks, quantile_table, rank_ascending
-from benchwright.audit.results import ImprovabilityAudit
+from benchwright.auditing.ranks import published_ranks, quantile_table, rank_ascending
+from benchwright.auditing.results import ImprovabilityAudit
 from benchwright.config import EligibilityChoices, Price
 from benchwright.logs.item_tables import ITEM
 
 # Published slopes are rounded, so price / slope misses the published dollars by that rounding. Where the
 # median of cost x slope says that the same price was used, the published dollars carry more digits.
 SAME_PRICE = 1e-3
+SAME_ROW = 0.05
 
 
 def slope_name(axis: str) -> str:
@@ -53,20 +54,12 @@ def audit_improvability(
     items = cost.rename({"anchor_phat": "anchor"} | {f"beta_{axis.lower()}": slope_name(axis) for axis in axes})
     implied: dict[str, float | None] = {}
     for axis in axes:
-        slope, price = pl.col(slope_name(axis)), prices[axis].usd
-        dollars = pl.when(slope > 0).then(price / slope)
+        dollars = pl.when(pl.col(slope_name(axis)) > 0).then(prices[axis].usd / pl.col(slope_name(axis)))
+        items = items.with_columns(_own=pl.when(dollars.is_finite()).then(dollars))
         if cost_name(axis) in items.columns:
-            improving = items.filter(slope > 0)
-            stated = _median(improving[cost_name(axis)] * improving[slope_name(axis)])
-            implied[axis] = stated
-            if stated is not None and abs(stated / price - 1) < SAME_PRICE:
-                dollars = pl.when(slope > 0).then(pl.coalesce(cost_name(axis), dollars))
-            elif stated is not None:
-                notes.append(
-                    f"{axis}: the source's dollar column implies {stated:.4g} USD per slope unit, "
-                    f"the price in force is {price:.4g}; costs are recomputed from the slopes."
-                )
-        items = items.with_columns(dollars.alias(cost_name(axis)))
+            items, implied[axis], note = _published_dollars(items, axis, prices[axis])
+            notes += note
+        items = items.with_columns(pl.col("_own").alias(cost_name(axis)))
     costs = [cost_name(axis) for axis in axes]
     items = items.with_columns(cost_usd=pl.min_horizontal(costs))
     cheapest = pl.coalesce([pl.when(pl.col(cost_name(axis)) == pl.col("cost_usd")).then(pl.lit(axis)) for axis in axes])
@@ -84,6 +77,34 @@ def audit_improvability(
         axes=axes,
         notes=tuple(notes),
     )
+
+
+def _published_dollars(items: pl.DataFrame, axis: str, price: Price) -> tuple[pl.DataFrame, float | None, list[str]]:
+    """Put the source's dollars into ``_own`` where they were made with the same price; say where not."""
+    product = pl.col(cost_name(axis)) * pl.col(slope_name(axis)) / price.usd
+    ratio = items.filter(pl.col(slope_name(axis)) > 0).select(product).to_series().drop_nulls()
+    if ratio.is_empty():
+        return items, None, []
+    stated = float(np.median(ratio.to_numpy())) * price.usd
+    if abs(stated / price.usd - 1) >= SAME_PRICE:
+        return (
+            items,
+            stated,
+            [
+                f"{axis}: the source's dollar column implies {stated:.4g} USD for {price.per}, the price in force is "
+                f"{price.usd:.4g}; costs are recomputed from the slopes."
+            ],
+        )
+    agrees = (product - 1).abs() < SAME_ROW
+    items = items.with_columns(_own=pl.when(agrees).then(pl.col(cost_name(axis))).otherwise(pl.col("_own")))
+    notes = [
+        f"{axis}: dollars x slope is {stated:.4g} in the source, so its dollars are for 1.0 of score and its "
+        f"slopes are per {price.per}."
+    ]
+    off = int(((ratio - 1).abs() >= SAME_ROW).sum())
+    if off:
+        notes.append(f"{axis}: {off} of the source's dollar figures do not follow from their slopes; recomputed.")
+    return items, stated, notes
 
 
 def _by_axis(
