@@ -13,6 +13,16 @@ setup() { # setup VENV PYTHON EXTRA
   "$1/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$3]"
 }
 
+find_python() { # find_python VERSION: on the PATH, or among pyenv's
+  local candidate
+  for candidate in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1"*/bin/"python$1"; do
+    if "$candidate" -c '' 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+}
+
 step() { printf '\n== %s\n' "$*"; }
 
 step "set up (Python $own)"
@@ -26,19 +36,15 @@ step "lint"
 step "types"
 "$bin/mypy"
 
-others=""
 for version in 3.11 3.12 3.13; do
   [ "$version" = "$own" ] && continue
-  if ! "python$version" -c '' 2>/dev/null; then
+  other=$(find_python "$version")
+  if [ -z "$other" ]; then
     echo "Python $version is not installed: its run is left out"
     continue
   fi
-  others="$others $version"
-done
-
-for version in $others; do
   step "tests, Python $version, hard dependencies only"
-  setup ".venv-$version" "python$version" test
+  setup ".venv-$version" "$other" test
   ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider
 done
 
