@@ -1,7 +1,8 @@
 """Optimal weights against A.T @ A, one BLAS thread: ``python benchmarks/bench_weights.py``.
 
-Targets: the kernel at m = 1e6, n = 3 takes at most ten times A.T @ A, and time grows linearly from 1e4 to 1e6
-items (a million costs at most 2 * 100 times ten thousand). Exit status 1 where one is missed.
+Targets: ``optimal_weights`` with all its diagnostics takes at most ten times A.T @ A at m = 1e6, n = 3, and its time
+grows linearly from 1e4 to 1e6 items (a million costs at most 2 * 100 times ten thousand). Exit status 1 where one is
+missed. The kernel alone is timed beside it.
 """
 
 # ruff: noqa: E402  (the threads are set before numpy loads)
@@ -23,7 +24,7 @@ from benchwright.mechanism import _weights as kernel
 from benchwright.mechanism.aggregation import ItemAggregation, optimal_weights, risk_sweep
 
 REPEATS = 5
-KERNEL_LIMIT = 10.0
+LIMIT = 10.0
 LINEAR_SLACK = 2.0
 SIZES = (10_000, 100_000, 1_000_000)
 AXES = 3
@@ -63,12 +64,12 @@ def main() -> int:
         times.append([1e3 * seconds(task) for task in tasks(m, rng)])
         print(f"{m:>9}", *(f"{time:>16.3f}" for time in times[-1]))
     gram, solve, public, _ = times[-1]
-    ratio, growth = solve / gram, solve / times[0][1]
+    ratio, growth = public / gram, public / times[0][2]
     allowed = LINEAR_SLACK * SIZES[-1] / SIZES[0]
-    print(f"kernel / A.T @ A at m = {SIZES[-1]}: {ratio:.2f} (at most {KERNEL_LIMIT:g})")
-    print(f"optimal_weights with its diagnostics / A.T @ A: {public / gram:.2f}")
-    print(f"kernel time, m = {SIZES[-1]} over m = {SIZES[0]}: {growth:.0f} (at most {allowed:g})")
-    return 0 if ratio <= KERNEL_LIMIT and growth <= allowed else 1
+    print(f"optimal_weights / A.T @ A at m = {SIZES[-1]}: {ratio:.2f} (at most {LIMIT:g})")
+    print(f"its kernel alone / A.T @ A: {solve / gram:.2f}")
+    print(f"optimal_weights, m = {SIZES[-1]} over m = {SIZES[0]}: {growth:.0f} (at most {allowed:g})")
+    return 0 if ratio <= LIMIT and growth <= allowed else 1
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from benchwright.errors import DataError, NoWeightsError
 from tables import FAST, TASKS, Ran, drop_column, edit, read_rows, run, set_cell, set_field, write_rows, write_tables
 
 Run = Callable[..., Ran]
@@ -62,14 +64,6 @@ def test_error_as_a_program(source: Path, tmp_path: Path) -> None:
     assert program("audit", "--no-such-option", cwd=tmp_path).returncode == 2
 
 
-def test_import_is_light(tmp_path: Path) -> None:
-    heavy = {"polars", "scipy", "numpy", "altair", "vl_convert", "jinja2", "pooch", "typer", "matplotlib", "torch"}
-    for module in ("benchwright", "benchwright.errors"):
-        code = f"import {module}, sys; print(sorted(set(sys.modules) & {heavy!r}))"
-        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=True)
-        assert ran.stdout.decode().strip() == "[]"
-
-
 def test_help_names_every_command_and_version_prints(cli: Run) -> None:
     from benchwright import __version__
     from benchwright.cli import app
@@ -91,6 +85,72 @@ def test_findings_on_stdout_and_the_rest_on_stderr(cli: Run, source: Path) -> No
 def test_config_prints_what_config_reads(cli: Run, source: Path) -> None:
     Path("mine.toml").write_text(cli("config").out, encoding="utf-8")
     assert cli("audit", source, "--config", "mine.toml", *FAST).code == 0
+
+
+def test_printed_json_has_every_choice_and_every_file_of_a_data_set(cli: Run) -> None:
+    from benchwright.config import Config
+    from benchwright.datasets import DATASETS
+
+    rows = json.loads(cli("config", "--json").out)
+    assert [row["key"] for row in rows] == [row.key for row in Config().assumptions()]
+    assert all(row["unit"] and row["why"] and row["value"] == row["default"] for row in rows)
+    (listed,) = json.loads(cli("fetch", "--json").out)
+    known = DATASETS["olmes-audit"]
+    assert (listed["name"], listed["repository"], listed["commit"]) == (known.name, known.repository, known.commit)
+    files = [(file["path"], file["size"], file["sha256"]) for file in listed["files"]]
+    assert files == [(file.path, file.size, file.sha256) for file in known.files]
+
+
+def test_names_in_findings_do_not_act_on_the_terminal(cli: Run, tmp_path: Path) -> None:
+    tasks = ("alpha\x1b[2J", "beta\x1b]0;x\x07", "gamma\u202e")
+    source = write_tables(tmp_path / "source", tasks=tasks, families=False)
+    write_rows(source / "families.csv", [["task", "family"], *([task, task] for task in tasks)])
+    ran = cli("audit", source, *FAST)
+    assert r"\x1b[2J" in ran.out
+    assert not {"\x1b", "\x07", "\u202e"} & {*ran.out, *ran.err}
+
+
+def test_files_and_sections_of_the_command_line_are_recorded(cli: Run, source: Path) -> None:
+    weights = user_weights(source, lambda rows: None)
+    judge = (source / "judge_loadings.jsonl").replace("judge_loadings_human.jsonl")
+    (source / "judge_loadings.jsonl").write_bytes(judge.read_bytes())
+    write_rows(Path("mine-too.csv"), [["task", "family"], *([task, task] for task in TASKS)])
+    given = [Path(weights), judge, Path("mine-too.csv")]
+    ran = cli("audit", source, "--weights", weights, "--judge", judge, "--families", "mine-too.csv", "--json", *FAST)
+    files = json.loads(ran.out)["source"]["files"]
+    names = [file["name"] for file in files]
+    assert len(names) == len(set(names))
+    for path in given:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert {"name": path.name, "size": path.stat().st_size, "sha256": digest} in files
+    ran = cli("audit", source, "-o", "b", "--without", "noise", "--without", "welfare", "--json", *FAST)
+    assert "Left out on request: welfare, noise." in json.loads(ran.out)["notes"]
+
+
+def test_weights_of_a_report_are_read_back(cli: Run, tmp_path: Path) -> None:
+    source = write_tables(tmp_path / "source", tasks=("=alpha", "'gamma"), item_id=lambda i: f"-q{i}")
+    assert cli("audit", source, *FAST).code == 0
+    assert "'=alpha,'-q0," in Path("out/weights.csv").read_text()
+    ran = cli("audit", source, "-o", "b", "--weights", "out/weights.csv", "--json", *FAST)
+    assert "user" in json.loads(ran.out)["weights"]["schemes"]
+
+
+def test_only_a_source_without_weights_is_reported_without_them(
+    cli: Run, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def weigh(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("benchwright.pipeline.weigh_items", weigh)
+    failure = NoWeightsError("no item has all three.")
+    assert json.loads(cli("audit", source, "--json", *FAST).out)["no_weights"] == "no item has all three"
+    failure = DataError("something else")
+    refused(cli("audit", source, "-o", "b", *FAST), 1, "error: something else")
+
+
+def test_own_weights_that_no_section_supports_are_an_error(cli: Run, source: Path) -> None:
+    weights = user_weights(source, lambda rows: None)
+    refused(cli("audit", source, "--without", "noise", "--weights", weights, *FAST), 1, "missing: noise")
 
 
 def test_working_directory_choices_and_overrides(cli: Run, source: Path) -> None:
@@ -116,6 +176,10 @@ def test_working_directory_choices_and_overrides(cli: Run, source: Path) -> None
         (["--set", "welfare.neutral=x"], ["--set: welfare.neutral must be a number, got 'x'"]),
         (["--set", "welfare.neutral="], ["welfare.neutral must be a number, got ''"]),
         (["--set", "lab.risk_aversion=-1"], ["lab.risk_aversion must lie in 0 ..", "got -1"]),
+        (
+            ["--set", "eligibility.anchor_low=0.99"],
+            ["--set: eligibility.anchor_low must be at most"],
+        ),
         (["--set", "prices.PT={usd=0, per='x'}"], ["prices.PT.usd must lie in"]),
         (["--set", "neutral"], ["not SECTION.KEY=VALUE", "e.g. --set welfare.neutral=2.5"]),
         (["--config", "none.toml"], ["none.toml: cannot be read: No such file"]),
@@ -133,6 +197,13 @@ def test_working_directory_choices_and_overrides(cli: Run, source: Path) -> None
 def test_wrong_use(cli: Run, source: Path, tmp_path: Path, arguments: list[str], texts: list[str]) -> None:
     refused(cli("audit", source, *arguments), 2, *texts)
     assert left(tmp_path) == {"source"}
+
+
+def test_logs_are_not_read_yet(cli: Run, source: Path) -> None:
+    refused(cli("audit", source / "cost.csv"), 2, "is a file, not a folder of item", "logs are not read yet")
+    Path("logs").mkdir()
+    Path("logs", "samples_task.jsonl").write_text("{}\n")
+    refused(cli("audit", "logs"), 2, "SOURCE logs holds none of the item tables", "logs are not read yet")
 
 
 @pytest.mark.parametrize("name", ["none", "source/cost.csv", "x" * 300, "a\x1b[2Jb"])
@@ -226,7 +297,7 @@ def test_family_of_one_task_has_no_interval(cli: Run, source: Path) -> None:
     summary = json.loads(cli("audit", source, "--json", *FAST).out)
     assert summary["audit"]["pareto"]["w_auto"]["cluster_bootstrap_95"] == [None, None]
     assert summary["audit"]["pareto"]["w_auto"]["difference"] is not None
-    assert any("with one task there is no interval" in note for note in summary["notes"])
+    assert any("there is no interval, since one task" in note for note in summary["notes"])
 
 
 def test_price_without_a_slope_and_slope_without_a_price(cli: Run, source: Path) -> None:

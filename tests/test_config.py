@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchwright.config import CONFIG_NAME, DEFAULT_PRICES, Config, Price, default_toml, load_config
+from benchwright.config import (
+    CONFIG_NAME,
+    DEFAULT_PRICES,
+    Config,
+    EligibilityChoices,
+    FamilyChoices,
+    LabChoices,
+    Price,
+    ResamplingChoices,
+    WelfareChoices,
+    default_toml,
+    load_config,
+)
 from benchwright.errors import ConfigError
 
 
@@ -55,6 +69,11 @@ def test_the_file_of_the_working_directory_is_used(tmp_path: Path, monkeypatch: 
         ("[families]\nwelfare = 3\n", "families.welfare must be text, got 3"),
         ("[lab]\nrisk_aversion = -1\n", "lab.risk_aversion must lie in 0 .. 1e+60, got -1"),
         ("[lab]\nrisk_values = [1, -1]\n", "lab.risk_values must lie in 0 .. 1e+60, got -1"),
+        (
+            "[eligibility]\nanchor_low = 0.96\n",
+            "eligibility.anchor_low must be at most eligibility.anchor_high, got 0.96 and 0.95",
+        ),
+        ("[eligibility]\nnoise_high = 0.05\n", "eligibility.noise_low must be at most eligibility.noise_high"),
         ("[lab]\nbudget = 0\n", "lab.budget must lie in"),
         ("[lab]\nbudget = inf\n", "lab.budget must lie in"),
         (f"[lab]\nbudget = 1{'0' * 400}\n", "lab.budget must lie in"),
@@ -78,6 +97,33 @@ def test_wrong_choice(tmp_path: Path, text: str, message: str) -> None:
     assert str(caught.value).startswith((f"{tmp_path / 'choices.toml'}: ", "choices.toml: "))
     assert message in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WelfareChoices(top_k=0), "welfare.top_k must lie in 1 .. 10, got 0"),
+        (lambda: WelfareChoices(thresholds=()), "welfare.thresholds must be a list with at least one entry"),
+        (lambda: FamilyChoices(noise=None), "families.noise must be text, got None"),  # type: ignore[arg-type]
+        (lambda: EligibilityChoices(noise_low=0.5, noise_high=0.4), "eligibility.noise_low must be at most"),
+        (lambda: LabChoices(calibration="best"), "lab.calibration must be one of auto, uniform, first-best"),
+        (lambda: ResamplingChoices(replicates=1), "resampling.replicates must lie in"),
+        (lambda: Price(-1.0, "x"), "usd must lie in"),
+        (lambda: Config(prices={"<b>": Price(1.0, "x")}), "the axis name '<b>' must be"),
+        (lambda: dataclasses.replace(LabChoices(), budget=float("nan")), "lab.budget must lie in"),
+    ],
+)
+def test_wrong_choice_in_python(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make()
+    assert caught.value.message.removeprefix("prices: ").startswith(message)
+
+
+def test_values_made_in_python_are_those_of_a_file() -> None:
+    chosen = WelfareChoices(neutral=2, thresholds=[3], top_k=np.int64(4))  # type: ignore[arg-type]
+    assert chosen == WelfareChoices(neutral=2.0, thresholds=(3.0,), top_k=4)
+    assert [type(value) for value in (chosen.neutral, chosen.thresholds, chosen.top_k)] == [float, tuple, int]
+    assert LabChoices(curvature=None).curvature is None
 
 
 def test_file_that_cannot_be_read(tmp_path: Path) -> None:

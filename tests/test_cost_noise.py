@@ -258,9 +258,17 @@ def test_without_margins_noise_is_not_split_by_them() -> None:
 
 def test_the_sources_own_sigma_is_used_where_it_states_one() -> None:
     frame, margins = noise_frame(7)
-    stated = frame.with_columns(noise_sigma_hat=pl.col("noise_sigma2").sqrt() + 0.001)
+    stated = frame.with_columns(noise_sigma_hat=pl.col("noise_sigma2").sqrt() * 1.0005)
     audit = noise(stated, margins)
     assert audit.items["sigma"].to_list() == stated["noise_sigma_hat"].to_list()
+
+
+def test_a_stated_sigma_that_is_not_the_root_of_its_variance_is_not_used() -> None:
+    frame, margins = noise_frame(7)
+    wrong = pl.when(pl.int_range(pl.len()) == 0).then(2.0).otherwise(1.0)
+    audit = noise(frame.with_columns(noise_sigma_hat=pl.col("noise_sigma2").sqrt() * wrong), margins)
+    assert audit.items["sigma"].to_list() == pytest.approx(frame["noise_sigma2"].sqrt().to_list())
+    assert any("in 1 row; the root is used" in note for note in audit.notes)
 
 
 def test_rank_intervals_of_noise_go_with_its_limits() -> None:

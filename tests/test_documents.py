@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchwright.cli import main
+from benchwright.config import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
@@ -45,13 +45,18 @@ def test_commands_of_the_readme_run(
         monkeypatch.setenv("BENCHWRIGHT_DATA", str(shared / "data"))
     line, _, into = command.partition(" > ")
     monkeypatch.setattr(sys, "argv", ["benchwright", *shlex.split(line)[1:]])
-    with contextlib.suppress(SystemExit):
+    with pytest.raises(SystemExit) as left:
         main()
-    if into:
-        (tmp_path / into.strip()).write_text(capfd.readouterr().out, encoding="utf-8")
-    made = list(tmp_path.iterdir())
-    assert made, f"{command} made nothing"
-    for folder in (path for path in made if path.is_dir()):
+    printed = capfd.readouterr()
+    assert left.value.code in (0, None), printed.err
+    assert printed.out.strip()
+    if into:  # a shell would write it there
+        (tmp_path / into.strip()).write_text(printed.out, encoding="utf-8")
+        assert load_config(into.strip()).sources, "benchwright does not read what it printed"
+        return
+    folders = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert folders, f"{command} made nothing"
+    for folder in folders:
         for name in ("report.html", "items.parquet", "weights.csv", "summary.json", "tables", "figures"):
             assert (folder / name).exists()
 

@@ -16,7 +16,8 @@ from benchwright.config import Config
 from benchwright.errors import DataError
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.aggregation import ItemAggregation, evaluate_scheme
-from benchwright.mechanism.item_weights import FRAMINGS, ItemWeights, weigh_items
+from benchwright.mechanism.break_even import break_even
+from benchwright.mechanism.item_weights import FRAMINGS, IN_FORCE, ItemWeights, weigh_items
 from benchwright.simulate import Simulation, simulate_item_tables
 
 SEEDS = range(4)
@@ -131,17 +132,62 @@ def test_break_even_is_where_the_plain_average_turns(seed: int) -> None:
         for _ in range(50):
             middle = (low + high) / 2
             low, high = (middle, high) if alignment(middle) > 0 else (low, middle)
-        assert result.break_even[framing] == pytest.approx(low, abs=1e-9)
+        turning = result.break_even[framing]
+        assert turning.point == pytest.approx(low, abs=1e-9)
+        assert turning.interval[0] < turning.point < turning.interval[1]
+    assert result.break_even[IN_FORCE] == result.break_even["automation"]
+
+
+def test_the_mixture_in_force_has_its_own_break_even() -> None:
+    result = weigh(tables(3), welfare__automation_share=0.25)
+    A, w, _ = game(result, config(welfare__automation_share=0.25))
+    pull = A.sum(axis=0)
+    assert result.break_even[IN_FORCE].point == pytest.approx(pull @ A.T @ (w + 3) / (pull @ pull), abs=1e-9)
+
+
+def test_the_break_even_interval_is_that_of_one_draw_at_a_time() -> None:
+    result = weigh(tables(1), resampling__replicates=4000)
+    A, w, _ = game(result, config())
+    by_task = [np.flatnonzero((result.items["task"] == task).to_numpy()) for task in result.items["task"].unique()]
+    rng = np.random.default_rng(5)
+    drawn = []
+    for _ in range(2000):
+        rows = np.concatenate([by_task[i] for i in rng.integers(len(by_task), size=len(by_task))])
+        pull = A[rows].sum(axis=0)
+        drawn.append(pull @ A[rows].T @ (w[rows] + 3) / (pull @ pull))
+    assert result.break_even["automation"].interval == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.05)
+
+
+def test_one_task_gives_no_interval() -> None:
+    rng = np.random.default_rng(0)
+    only = break_even(
+        np.ones((3, 1)), np.array([2.0, 3.0, 4.0]), np.zeros(3, dtype=np.int64), replicates=100, level=0.95, rng=rng
+    )
+    assert only.point == pytest.approx(3.0)
+    assert np.isnan(only.interval).all()
+    assert not only.settles(1.0)
+
+
+def test_effort_is_what_each_scheme_calls_for() -> None:
+    result = weigh(tables(2))
+    A, w, d = game(result, config())
+    c0 = result.calibration.c0
+    table = {(scheme, axis): usd for scheme, axis, usd in result.effort.iter_rows()}
+    u = np.full(len(A), 1 / len(A))
+    expected = best_scale(A, w, d, c0, 1.0, u) * A.T @ u / c0
+    assert [table["uniform", axis] for axis in result.axes] == pytest.approx(expected.tolist())
+    optimum = A.T @ result.items["weight"].to_numpy() / c0
+    assert [table["optimum", axis] for axis in result.axes] == pytest.approx(optimum.tolist(), rel=1e-6)
 
 
 def test_the_neutral_sweep_calibrates_afresh_at_each_point() -> None:
     result = weigh(tables(2))
     A, _, d = game(result, config())
     u = np.full(len(A), 1 / len(A))
-    assert result.neutral_sweep.height == 82
+    assert result.neutral_sweep.height == 3 * 41
     for row in result.neutral_sweep.gather_every(5).iter_rows(named=True):
-        w = result.items[FRAMINGS[row["framing"]]].to_numpy() - row["neutral"]
-        below = row["neutral"] < result.break_even[row["framing"]]
+        w = result.items[FRAMINGS.get(row["framing"], "w_auto")].to_numpy() - row["neutral"]
+        below = row["neutral"] < result.break_even[row["framing"]].point
         assert row["alignment"] == (1 if below else -1)
         c0 = uniform_c0(A, w, d, 1.0, 100_000.0) if below else np.abs(A.T @ w).sum() / 100_000.0
         assert row["efficiency"] == pytest.approx(efficiency(A, w, d, c0, 1.0, u), abs=1e-8)
@@ -236,10 +282,10 @@ def test_items_that_lack_a_statistic_or_lie_beyond_the_limits_carry_no_weight() 
     )
     result = weigh(thinner)
     assert result.items.select(*ITEM).rows() == everyone.items.select(*ITEM).rows()[4:]
-    assert "2 items of all three tables lack a welfare value or a slope and carry no weight." in result.notes
+    assert "2 items of all three tables without a welfare value or a slope: no weight." in result.notes
     beyond = 45 - everyone.items.height
     assert beyond > 0
-    note = f"{beyond} items with all three statistics lie outside the eligibility limits and carry no weight."
+    note = f"{beyond} items with all three statistics outside the eligibility limits: no weight."
     assert note in everyone.notes
     assert note in result.notes
 
@@ -288,5 +334,5 @@ def test_where_no_incentive_has_value_nothing_is_calibrated_and_no_scheme_has_an
     assert result.items["weight_share"].to_list() == [None, None]
     assert all(np.isnan(scheme.efficiency) for scheme in result.schemes.values())
     assert any("A'w = 0" in note for note in result.notes)
-    assert result.break_even == pytest.approx({"automation": 3.0, "augmentation": 3.0})
+    assert [turning.point for turning in result.break_even.values()] == pytest.approx([3.0, 3.0, 3.0])
     assert (result.balanced_risk, result.sweep.risk_aversions.tolist()) == (0.0, [0.0])

@@ -30,6 +30,7 @@ HOSTILE = (
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(1)>",
     "=cmd|'/c calc'!A1",
+    "\x1b[2J\x1b]0;x\x07",
     "../../x",
     "a\nb",
     "x" * 300,
@@ -53,7 +54,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report with its page on tables whose every name attacks something."""
     root = tmp_path_factory.mktemp("hostile")
     source = write_tables(root / "source", tasks=HOSTILE[:3], item_id=lambda i: HOSTILE[i])
-    more = write_tables(root / "more", tasks=HOSTILE[3:6], item_id=lambda i: HOSTILE[(i + 2) % 8])
+    more = write_tables(root / "more", tasks=HOSTILE[3:6], item_id=lambda i: HOSTILE[(i + 2) % len(HOSTILE)])
     for name in ("cost.csv", "noise.csv"):
         write_rows(source / name, [*read_rows(source / name), *read_rows(more / name)[1:]])
     (source / "judge_loadings.jsonl").write_text(
@@ -86,14 +87,15 @@ def test_same_inputs_same_bytes(report: AuditReport, tmp_path: Path) -> None:
         "import sys; from benchwright import pipeline; from benchwright.config import Config;"
         "from benchwright.report.build import write_report;"
         "c = Config().replace({'resampling.replicates': 100}, source='a test');"
-        "write_report(pipeline.audit(sys.argv[1], config=c), sys.argv[2], figures=False)"
+        "write_report(pipeline.audit(sys.argv[1], config=c), sys.argv[2])"
     )
     write_tables(tmp_path / "source")
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     subprocess.run([sys.executable, "-c", code, tmp_path / "source", tmp_path / "one"], check=True, env=environment)
-    write_report(report, tmp_path / "two", figures=False)
+    write_report(report, tmp_path / "two")
     one, two = contents(tmp_path / "one"), contents(tmp_path / "two")
     assert {"summary.json", "report.html", "items.parquet", "weights.csv", "tables/schemes.csv"} <= set(one)
+    assert {Path(name).suffix for name in one if name.startswith("figures")} == {".svg", ".png"}
     assert sorted(one) == sorted(two)
     assert [name for name in one if one[name] != two[name]] == []
 
@@ -158,11 +160,17 @@ def fail(*_: object, **__: object) -> str:
     raise OSError(28, "No space left on device")
 
 
+def interrupt(*_: object, **__: object) -> str:
+    raise KeyboardInterrupt
+
+
 def bug(*_: object, **__: object) -> str:
     raise ZeroDivisionError
 
 
-@pytest.mark.parametrize(("how", "error"), [(fail, UsageError), (bug, ZeroDivisionError)])
+@pytest.mark.parametrize(
+    ("how", "error"), [(fail, UsageError), (bug, ZeroDivisionError), (interrupt, KeyboardInterrupt)]
+)
 @pytest.mark.parametrize("writer", ["summary_text", "csv_text"])
 @pytest.mark.parametrize("had_one", [True, False])
 def test_failure_leaves_what_was_there(
@@ -171,7 +179,7 @@ def test_failure_leaves_what_was_there(
     monkeypatch: pytest.MonkeyPatch,
     writer: str,
     how: Callable[..., str],
-    error: type[Exception],
+    error: type[BaseException],
     had_one: bool,
 ) -> None:
     out = tmp_path / "out"
@@ -183,40 +191,55 @@ def test_failure_leaves_what_was_there(
     assert [path.name for path in tmp_path.iterdir()] == (["out"] if had_one else [])
 
 
+@pytest.mark.parametrize(("how", "error"), [(fail, UsageError), (interrupt, KeyboardInterrupt)])
 def test_failure_of_the_last_move_restores_the_old_report(
-    report: AuditReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: AuditReport,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: Callable[..., str],
+    error: type[BaseException],
 ) -> None:
     out = write(report, tmp_path / "out")
     before = contents(out)
     move = Path.replace
 
     def refuse(self: Path, target: Path) -> Path:
-        if ".partial-" in self.name:
-            fail()
+        if self.name == "new":
+            assert not out.exists()
+            how()
         return move(self, target)
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(UsageError, match="No space left"):
+    with pytest.raises(error):
         write(report, out, overwrite=True)
     assert contents(out) == before
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_what_killed_runs_left_is_removed(report: AuditReport, tmp_path: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    stale = [f".out[1].partial-{ended.pid}", f".out[1].old-{ended.pid}", f".out[1].partial-{os.getpid()}"]
-    stale.append(".out[1].partial-99999999999999999999999")
-    kept = [
-        f".out[1].partial-{os.getppid()}",
-        f".out1.partial-{ended.pid}",
-        ".out[1].partial-mine",
-        ".out[1].partial-²",
-    ]
-    for name in (*stale, *kept):
-        (tmp_path / name).mkdir()
-    write(report, tmp_path / "out[1]")
-    assert {path.name for path in tmp_path.iterdir()} == {"out[1]", *kept}
+def test_report_that_appeared_meanwhile_is_kept(
+    report: AuditReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(_: AuditReport) -> str:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "summary.json").write_text("another run's")
+        return "ours"
+
+    monkeypatch.setattr(build, "summary_text", meanwhile)
+    with pytest.raises(UsageError, match="already holds a report"):
+        write(report, tmp_path / "out")
+    assert contents(tmp_path / "out") == {"summary.json": b"another run's"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_report_that_a_killed_run_moved_aside_counts_as_there(report: AuditReport, tmp_path: Path) -> None:
+    out = write(report, tmp_path / "out")
+    before = contents(out)
+    (tmp_path / ".out.partial-abcd_123").mkdir()
+    out.rename(tmp_path / ".out.partial-abcd_123" / "old")
+    with pytest.raises(UsageError, match="already holds a report"):
+        write(report, out)
+    assert contents(out) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 class Page(HTMLParser):

@@ -217,8 +217,8 @@ def test_stated_welfare_is_scaled_and_items_without_it_are_left_out() -> None:
     assert audit.contrast.frontier.first_dominated == 1.0
     assert audit.items["n_dominators"].to_list() == [1, 1, 0, None]
     assert audit.activities.is_empty()
-    assert any("1 items lack a welfare value" in note for note in audit.notes)
-    assert any("with one task there is no interval" in note for note in audit.notes)
+    assert any("1 item lacks a welfare value" in note for note in audit.notes)
+    assert any("only 1 task: there is no interval" in note for note in audit.notes)
 
 
 def test_welfare_that_no_item_has_is_an_error() -> None:

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from benchwright.config import Config, load_config
     from benchwright.datasets import list_datasets, load_dataset
-    from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, UsageError
+    from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, NoWeightsError, UsageError
     from benchwright.logs.item_tables import ItemTables, read_item_tables
     from benchwright.mechanism.aggregation import (
         ItemAggregation,
@@ -54,6 +54,7 @@ _HOME = {
     "ConfigError": "errors",
     "DataError": "errors",
     "FetchError": "errors",
+    "NoWeightsError": "errors",
 }
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "FetchError",
     "ItemAggregation",
     "ItemTables",
+    "NoWeightsError",
     "Simulation",
     "UsageError",
     "audit",

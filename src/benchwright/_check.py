@@ -18,11 +18,14 @@ def finite_array(name: str, value: Any, *, ndim: int, length: int | None = None)
     ``length`` fixes the first dimension. Copies only where the input is not such an array already.
     """
     try:
-        array = np.ascontiguousarray(value, dtype=np.float64)
+        given = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise UsageError(f"`{name}` must hold numbers, got {type(value).__name__}: {error}") from None
-    if np.ndim(value) != ndim:  # ascontiguousarray lifts scalars to one dimension
-        raise UsageError(f"`{name}` must have {ndim} dimension(s), got {np.ndim(value)}")
+    if given.dtype.kind not in "biuf":
+        raise UsageError(f"`{name}` must hold numbers, got {type(value).__name__} of {given.dtype}")
+    if given.ndim != ndim:
+        raise UsageError(f"`{name}` must have {ndim} dimension(s), got {given.ndim}")
+    array = np.ascontiguousarray(given, dtype=np.float64)
     if length is not None and array.shape[0] != length:
         raise UsageError(f"`{name}` must have {length} rows, one an item, got {array.shape[0]}")
     # A sum is finite unless an entry is not, or it overflows: only then look at each entry.
@@ -57,9 +60,12 @@ def symmetric(name: str, value: Any, size: int) -> FloatArray:
     return symmetrised
 
 
-def non_negative(name: str, value: float) -> float:
+def non_negative(name: str, value: Any) -> float:
     """Return ``value`` as a finite float >= 0."""
-    number = float(value)
+    try:
+        number = np.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
     if not np.isfinite(number) or number < 0:
-        raise UsageError(f"`{name}` must be a finite number >= 0, got {value}")
+        raise UsageError(f"`{name}` must be a finite number >= 0, got {value!r}")
     return number

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,13 +39,14 @@ Without = Annotated[
 ]
 Judge = Annotated[list[Path] | None, typer.Option(help="Another judge's loadings to compare. May be repeated.")]
 Weights = Annotated[Path | None, typer.Option(help="CSV of task,doc_id,weight to judge beside the plain average.")]
-Json = Annotated[bool, typer.Option("--json", help="Print summary.json on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
 @app.callback(invoke_without_command=True)
 def main_options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
+    """Options of the program itself; its help is the app's."""
     if version:
         typer.echo(f"benchwright {__version__}")
         raise typer.Exit
@@ -75,19 +77,24 @@ def audit(
     from benchwright.report.summary import summary_text
 
     check_target(out, overwrite=overwrite)
-    choices = load_config(config).replace(_settings(set_ or []), source="--set")
+    choices = load_config(config).replace(_settings(() if set_ is None else set_), source="--set")
     if families is not None:
         choices = choices.replace({"families.welfare": families, "families.robustness": families}, source="--families")
     say = _progress()
     report = pipeline.audit(
-        source, config=choices, without=without or (), judges=judge or (), weights=weights, progress=say
+        source,
+        config=choices,
+        without=() if without is None else without,
+        judges=() if judge is None else judge,
+        weights=weights,
+        progress=say,
     )
     write_report(report, out, page=not no_report, figures=not no_figures, overwrite=overwrite, progress=say)
     say("")
     if as_json:
         _print(summary_text(report))
         return
-    _print(f"{report}\n")
+    _print(_safe(f"{report}\n"))
     _note(f"wrote {out}{'' if no_report else ': open ' + str(out / 'report.html')}")
 
 
@@ -100,37 +107,32 @@ def fetch(
     from benchwright.datasets import list_datasets, load_dataset
 
     if name is None:
-        listed = [
-            {
-                "name": one.name,
-                "description": one.description,
-                "source": one.page,
-                "licence": one.licence,
-                "bytes": one.size,
-                "files": len(one.files),
-                "citation": one.citation,
-            }
-            for one in list_datasets()
-        ]
         if as_json:
-            _print(json.dumps(listed, indent=1) + "\n")
-        for one in [] if as_json else listed:
-            typer.echo(f"{one['name']}  {one['bytes']:,} bytes, {one['files']} files, {one['licence']}")
-            typer.echo(f"  {one['description']}\n  {one['source']}")
+            _print_json([asdict(one) | {"page": one.page, "bytes": one.size} for one in list_datasets()])
+            return
+        for one in list_datasets():
+            _print(f"{one.name}  {one.size:,} bytes, {len(one.files)} files, {one.licence}\n")
+            _print(f"  {one.description}\n  {one.page}\n")
         return
     folder = load_dataset(name, progress=sys.stderr.isatty())
-    typer.echo(json.dumps({"name": name, "path": str(folder)}) if as_json else str(folder))
+    if as_json:
+        _print_json({"name": name, "path": str(folder)})
+    else:
+        typer.echo(str(folder))
 
 
 @app.command(epilog="Example: benchwright config > benchwright.toml")
-def config() -> None:
+def config(as_json: Json = False) -> None:
     """Print a benchwright.toml with every choice, its default, unit and reason."""
-    from benchwright.config import default_toml
+    from benchwright.config import Config, default_toml
 
-    _print(default_toml())
+    if as_json:
+        _print_json([asdict(row) for row in Config().assumptions()])
+    else:
+        _print(default_toml())
 
 
-def _settings(pairs: list[str]) -> dict[str, Any]:
+def _settings(pairs: Sequence[str]) -> dict[str, Any]:
     """Parse KEY=VALUE, the value as TOML where it is TOML, else as text."""
     import tomllib
 
@@ -157,10 +159,18 @@ def _print(text: str) -> None:
     typer.echo(text.encode(), nl=False)  # UTF-8 whatever the locale, so that --json is JSON everywhere
 
 
+def _print_json(value: object) -> None:
+    _print(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
 def _note(text: str) -> None:
-    """Print on stderr; characters of file names and data that would act on the terminal are shown instead."""
-    safe = "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
-    print(safe, file=sys.stderr)
+    """Print on stderr, where a program that reads stdout does not meet it."""
+    print(_safe(text), file=sys.stderr)
+
+
+def _safe(text: str) -> str:
+    """Show characters of file names and data that would act on the terminal instead of sending them."""
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
 
 
 def main() -> None:

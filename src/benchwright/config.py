@@ -2,8 +2,8 @@
 
 One optional ``benchwright.toml`` sets them; the command line may override some. A report prints all of
 them, so that a reader sees what was assumed and not only what was computed. To add a choice, add a field
-with :func:`choice` to the section it belongs to: reading, checking, printing and ``benchwright config``
-follow from that row.
+with :func:`~benchwright._choice.choice` to the section it belongs to: reading, checking,
+printing and ``benchwright config`` follow from that row. A section checks its values whenever one is made.
 """
 
 from __future__ import annotations
@@ -11,47 +11,34 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-import sys
 import tomllib
-import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from benchwright._choice import Checked, choice
 from benchwright.errors import ConfigError
 
 CONFIG_NAME = "benchwright.toml"
 AXIS = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-TYPES = {int: "a whole number", float: "a number", str: "text"}
-
-
-def choice(
-    default: Any,
-    *,
-    unit: str,
-    why: str,
-    low: float | None = None,
-    high: float | None = None,
-    options: tuple[str, ...] | None = None,
-) -> Any:
-    """Return a dataclass field that knows its unit, its reason and its allowed values."""
-    return field(default=default, metadata={"unit": unit, "why": why, "low": low, "high": high, "options": options})
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class Price(Checked):
     """US dollars for one slope unit of an effort axis, and what that unit is."""
 
-    usd: float
+    usd: float = field(metadata={"low": 1e-15, "high": 1e15})
     per: str
 
 
 @dataclass(frozen=True, slots=True)
-class WelfareChoices:
+class WelfareChoices(Checked):
     """What an item's improvement is worth."""
 
+    prefix: ClassVar[str] = "welfare."
     automation_share: float = choice(
         1.0,
         unit="share",
@@ -91,14 +78,15 @@ class WelfareChoices:
         unit="welfare on [1,5]",
         low=-10,
         high=10,
-        why="the threshold behind `quadrant` in items.parquet and the report's headline",
+        why="the threshold of items.parquet's quadrants and the report's headline",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyChoices:
+class FamilyChoices(Checked):
     """Which tasks are compared with which. A value is a preset's name or a CSV file of task,family."""
 
+    prefix: ClassVar[str] = "families."
     welfare: str = choice(
         "auto",
         unit="preset or file",
@@ -117,12 +105,17 @@ class FamilyChoices:
 
 
 @dataclass(frozen=True, slots=True)
-class EligibilityChoices:
+class EligibilityChoices(Checked):
     """Which items enter the published tables of costs and noise."""
 
-    anchor_low: float = choice(0.05, unit="score", low=0, high=1, why="cost: lowest anchor score (paper)")
+    prefix: ClassVar[str] = "eligibility."
+    anchor_low: float = choice(
+        0.05, unit="score", low=0, high=1, at_most="anchor_high", why="cost: lowest anchor score (paper)"
+    )
     anchor_high: float = choice(0.95, unit="score", low=0, high=1, why="cost: highest anchor score (paper)")
-    noise_low: float = choice(0.10, unit="score", low=0, high=1, why="noise: lowest mean score (paper)")
+    noise_low: float = choice(
+        0.10, unit="score", low=0, high=1, at_most="noise_high", why="noise: lowest mean score (paper)"
+    )
     noise_high: float = choice(0.90, unit="score", low=0, high=1, why="noise: highest mean score (paper)")
     min_sigma2: float = choice(1e-6, unit="score^2", low=0, why="noise: smallest seed variance (paper)")
     checkpoints: int = choice(
@@ -134,9 +127,10 @@ class EligibilityChoices:
 
 
 @dataclass(frozen=True, slots=True)
-class LabChoices:
+class LabChoices(Checked):
     """The developer who answers the weights: none of this is in any data set."""
 
+    prefix: ClassVar[str] = "lab."
     budget: float = choice(
         100_000.0,
         unit="US dollars",
@@ -162,9 +156,10 @@ class LabChoices:
 
 
 @dataclass(frozen=True, slots=True)
-class ResamplingChoices:
+class ResamplingChoices(Checked):
     """Bootstrap and permutation."""
 
+    prefix: ClassVar[str] = "resampling."
     replicates: int = choice(10_000, unit="draws", low=100, high=10_000_000, why="bootstraps and permutations")
     level: float = choice(0.95, unit="probability", low=0.5, high=0.9999, why="level of every interval")
     seed: int = choice(1, unit="seed", low=0, high=2**63, why="same inputs and seed, same figures")
@@ -204,6 +199,9 @@ class Config:
     lab: LabChoices = field(default_factory=LabChoices)
     resampling: ResamplingChoices = field(default_factory=ResamplingChoices)
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_axes(self.prices)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """List every choice with its value, unit, default, source and reason."""
@@ -295,84 +293,65 @@ def _toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
+@contextmanager
+def _set_by(source: str) -> Iterator[None]:
+    """Say in an error where the value came from."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error.message}", hint=error.hint) from None
+
+
 def _apply(config: Config, data: Mapping[str, Any], source: str) -> Config:
     changed: dict[str, Any] = {}
     sources = dict(config.sources)
-    for section, entries in data.items():
-        _known(source, section, (*SECTIONS, "prices"), "section")
-        if not isinstance(entries, Mapping):
-            raise ConfigError(f"{source}: `{section}` must be a table, write [{section}]")
-        for name in entries:
-            sources[f"{section}.{name}"] = source
-        if section == "prices":
-            _check_axes(source, entries, config.prices)
-            changed["prices"] = dict(config.prices) | {
-                axis: _price(source, axis, entry, config.prices) for axis, entry in entries.items()
-            }
-            continue
-        chosen = getattr(config, section)
-        specs = {entry.name: entry for entry in dataclasses.fields(chosen)}
-        hints = typing.get_type_hints(type(chosen))
-        values = {}
-        for name, value in entries.items():
-            _known(source, name, tuple(specs), f"key in [{section}]")
-            values[name] = _checked(f"{source}: {section}.{name}", value, hints[name], specs[name].metadata)
-        changed[section] = dataclasses.replace(chosen, **values)
-    return dataclasses.replace(config, **changed, sources=sources)
+    with _set_by(source):
+        for section, entries in data.items():
+            _known(section, (*SECTIONS, "prices"), "section")
+            if not isinstance(entries, Mapping):
+                raise ConfigError(f"`{section}` must be a table, write [{section}]")
+            sources |= {f"{section}.{name}": source for name in entries}
+            if section == "prices":
+                _check_axes([*config.prices, *entries])
+                prices = {axis: _price(axis, entry, config.prices) for axis, entry in entries.items()}
+                changed["prices"] = dict(config.prices) | prices
+                continue
+            chosen = getattr(config, section)
+            for name in entries:
+                _known(name, tuple(entry.name for entry in dataclasses.fields(chosen)), f"key in [{section}]")
+            changed[section] = dataclasses.replace(chosen, **entries)
+        return dataclasses.replace(config, **changed, sources=sources)
 
 
-def _known(source: str, name: str, names: tuple[str, ...], kind: str) -> None:
+def _known(name: str, names: tuple[str, ...], kind: str) -> None:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(names)}"
-        raise ConfigError(f"{source}: unknown {kind}: `{name}`", hint=hint)
+        raise ConfigError(f"unknown {kind}: `{name}`", hint=hint)
 
 
-def _check_axes(source: str, axes: Iterable[str], known: Iterable[str]) -> None:
+def _check_axes(axes: Iterable[str]) -> None:
     """Axes become column names (beta_<axis>, lower case), so their names are plain and differ by more than case."""
-    spelt = {axis.lower(): axis for axis in known}
+    spelt: dict[str, str] = {}
     for axis in axes:
         if not AXIS.fullmatch(axis):
             raise ConfigError(
-                f"{source}: prices: the axis name {axis!r} must be letters, digits and _",
+                f"prices: the axis name {axis!r} must be letters, digits and _",
                 hint='write NAME = { usd = NUMBER, per = "TEXT" }; the table needs a column beta_name',
             )
         if spelt.setdefault(axis.lower(), axis) != axis:
-            raise ConfigError(
-                f"{source}: unknown key in [prices]: `{axis}`", hint=f"did you mean `{spelt[axis.lower()]}`?"
-            )
+            raise ConfigError(f"unknown key in [prices]: `{axis}`", hint=f"did you mean `{spelt[axis.lower()]}`?")
 
 
-def _price(source: str, axis: str, entry: Any, known: Mapping[str, Price]) -> Price:
+def _price(axis: str, entry: Any, known: Mapping[str, Price]) -> Price:
     """Return a price; a bare number keeps the slope unit of an axis that has one."""
     if axis in known and isinstance(entry, (int, float)):
         entry = {"usd": entry, "per": known[axis].per}
-    where = f"{source}: prices.{axis}"
     if not isinstance(entry, Mapping) or set(entry) != {"usd", "per"}:
         raise ConfigError(
-            f"{where} must be {{ usd = NUMBER, per = TEXT }}", hint='e.g. { usd = 82.0, per = "10^9 tokens" }'
+            f"prices.{axis} must be {{ usd = NUMBER, per = TEXT }}", hint='e.g. { usd = 82.0, per = "10^9 tokens" }'
         )
-    usd = _checked(f"{where}.usd", entry["usd"], float, {"low": 1e-15, "high": 1e15})
-    return Price(usd, _checked(f"{where}.per", entry["per"], str, {}))
-
-
-def _checked(where: str, value: Any, kind: Any, rule: Mapping[str, Any]) -> Any:
-    """Return ``value`` as ``kind``, or say what is wrong with it."""
-    if typing.get_origin(kind) is types.UnionType:
-        kind = next(arg for arg in typing.get_args(kind) if arg is not types.NoneType)
-    if typing.get_origin(kind) is tuple:
-        if not isinstance(value, (list, tuple)) or not value:
-            raise ConfigError(f"{where} must be a list with at least one entry, got {value!r}")
-        return tuple(_checked(where, part, typing.get_args(kind)[0], rule) for part in value)
-    accepted = (int, float) if kind is float else (kind,)
-    if not isinstance(value, accepted) or isinstance(value, bool):
-        raise ConfigError(f"{where} must be {TYPES[kind]}, got {value!r}")
-    low, high, options = rule.get("low"), rule.get("high"), rule.get("options")
-    if options is not None and value not in options:
-        raise ConfigError(f"{where} must be one of {', '.join(options)}, got {value!r}")
-    if kind in (int, float) and not (
-        (low is None or value >= low) and (high is None or value <= high) and abs(value) <= sys.float_info.max
-    ):
-        bounds = f"{'-inf' if low is None else low} .. {'inf' if high is None else high}"
-        raise ConfigError(f"{where} must lie in {bounds}, got {value!r}")
-    return kind(value)
+    try:
+        return Price(**entry)
+    except ConfigError as error:
+        raise ConfigError(f"prices.{axis}.{error.message}") from None

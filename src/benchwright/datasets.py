@@ -14,15 +14,13 @@ import difflib
 import hashlib
 import http.client
 import os
-import shutil
 import socket
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from urllib.parse import quote
 
+from benchwright._staging import staging
 from benchwright.errors import FetchError, UsageError
 
 PUBLIC_BASE_URL = "https://raw.githubusercontent.com"
@@ -241,11 +239,7 @@ def _bring(
     target = folder.resolve()  # a link may lead to another disk, and files only move whole within one
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            _partial_folder(target.parent, dataset.name) as partial,
-            _bar(dataset, files, show=progress) as show,
-        ):
-            staged = partial / dataset.name
+        with staging(target) as staged, _bar(dataset, files, show=progress) as show:
             done = 0
             for file in files:
                 path = staged / file.path
@@ -261,45 +255,6 @@ def _bring(
             hint="set BENCHWRIGHT_DATA to a folder that can be written, or to one that holds the files of "
             f"{dataset.page} in `{dataset.name}`",
         ) from error
-
-
-@contextlib.contextmanager
-def _partial_folder(root: Path, name: str) -> Iterator[Path]:
-    """Give a temporary folder in ``root``, after removing those that killed downloads left there."""
-    prefix = f".{name}.partial-"
-    for left in root.glob(f"{prefix}*"):
-        with _lock(left) as free:
-            if free:
-                shutil.rmtree(left, ignore_errors=True)
-    with (
-        tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True) as partial,
-        _lock(Path(partial)),
-    ):
-        yield Path(partial)
-
-
-@contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[bool]:
-    """Mark ``folder`` as in use until this process ends, however it ends; False if another one uses it.
-
-    Without such locks (Windows, some network disks) it is always True: two first downloads at the same time
-    may then disturb each other, and one fails.
-    """
-    if sys.platform == "win32":
-        yield True
-        return
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        free = True
-    except OSError as error:
-        free = not isinstance(error, BlockingIOError)
-    try:
-        yield free
-    finally:
-        os.close(handle)
 
 
 def _move_in(files: list[DataFile], staged: Path, target: Path) -> None:

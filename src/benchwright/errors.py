@@ -6,6 +6,7 @@
     |-- UsageError              2   a wrong argument, option, path or output folder
     |   `-- ConfigError         2   benchwright.toml: unknown key, wrong type, value out of range
     |-- DataError               1   the data cannot support an answer; carries its faults
+    |   `-- NoWeightsError      1   this source supports no weights, though it may support an audit
     `-- FetchError              1   a public data set could not be brought, or is not what it should be
 
 A message says what is wrong, where (file, line, column, item), and after ``Hint:`` what to do next.
@@ -67,6 +68,10 @@ class DataError(BenchwrightError, ValueError):
         if len(self.faults) > MAX_FAULTS_SHOWN:
             shown.append(f"  ... and {len(self.faults) - MAX_FAULTS_SHOWN} more")
         super().__init__("\n".join([message, *shown]), hint=hint)
+
+
+class NoWeightsError(DataError):
+    """This source supports no weights: a section is missing, or no item has value and cost and noise."""
 
 
 class FetchError(BenchwrightError):

@@ -9,18 +9,18 @@ from pathlib import Path
 import polars as pl
 
 from benchwright import __version__
+from benchwright.auditing.families import PRESETS
 from benchwright.auditing.item_audit import audit_items
 from benchwright.auditing.results import ItemAudit
 from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
-from benchwright.errors import DataError, Fault, UsageError
+from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
 from benchwright.logs.item_tables import ITEM, SECTIONS, ItemTables, read_item_tables
-from benchwright.logs.tabular import Column, Table, read_table
+from benchwright.logs.source_file import SourceFile, read_source
+from benchwright.logs.user_weights import read_user_weights
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
 from benchwright.report.contents import AuditReport
 from benchwright.simulate import simulate_item_tables
-
-USER_WEIGHTS = Table((Column("task", "text"), Column("doc_id", "id"), Column("weight", "number")), ITEM)
 
 
 def audit(
@@ -66,14 +66,19 @@ def audit(
     >>> report.source.simulated, report.weights.items.height > 0
     (True, True)
     """
-    choices = config or Config()
-    say = progress or (lambda _: None)
+    choices = Config() if config is None else config
+    say = (lambda _: None) if progress is None else progress
     say("reading")
     tables = _with_price_notes(_read(source, choices, without, judges), choices)
+    own = None
+    if weights is not None:
+        own, file = read_user_weights(weights)
+        tables = _with_file(tables, file)
     say("audit")
     items = audit_items(tables, choices)
+    tables = _with_family_files(tables, choices)
     say("weights")
-    weighed, why = _weigh(items, choices, weights)
+    weighed, why = _weigh(items, choices, own)
     return AuditReport(tables, items, weighed, why, choices, __version__)
 
 
@@ -93,7 +98,11 @@ def _read(
                 hint=f"give a folder of item tables, a data set ({', '.join(sorted(known))}), or nothing",
             )
         source = load_dataset(str(source))
-    return read_item_tables(source, axes=axes, without=without, judges=judges)
+    tables = read_item_tables(source, axes=axes, without=without, judges=judges)
+    if not without:
+        return tables
+    left_out = ", ".join(section for section in SECTIONS if section in without)
+    return replace(tables, notes=(*tables.notes, f"Left out on request: {left_out}."))
 
 
 def _with_price_notes(tables: ItemTables, config: Config) -> ItemTables:
@@ -108,31 +117,34 @@ def _with_price_notes(tables: ItemTables, config: Config) -> ItemTables:
     return replace(tables, notes=(*tables.notes, *notes))
 
 
-def _weigh(audit: ItemAudit, config: Config, weights: str | Path | None) -> tuple[ItemWeights | None, str | None]:
-    """Return the weights, or why there are none; a fault in the user's own weights is an error."""
-    own = None if weights is None else _user_weights(Path(weights))
+def _with_file(tables: ItemTables, file: SourceFile) -> ItemTables:
+    return tables if file in tables.files else replace(tables, files=(*tables.files, file))
+
+
+def _with_family_files(tables: ItemTables, config: Config) -> ItemTables:
+    """Add the family maps that the configuration names as files to the files of the report."""
+    families = config.families
+    for name in (families.welfare, families.robustness, families.noise):
+        if name != "auto" and name not in PRESETS:
+            faults: list[Fault] = []
+            source = read_source(Path(name), faults)
+            if source is None:
+                raise DataError(f"family map {name} cannot be used", faults=faults)
+            tables = _with_file(tables, source[1])
+    return tables
+
+
+def _weigh(audit: ItemAudit, config: Config, own: pl.DataFrame | None) -> tuple[ItemWeights | None, str | None]:
+    """Return the weights, or why the source supports none; who gave weights of their own wants them judged."""
     try:
         weighed = weigh_items(audit, config, user_weights=own)
-        if own is not None and not weighed.items.select(*ITEM).join(own, on=ITEM)["weight"].cast(pl.Boolean).any():
-            raise DataError(
-                f"{weights}: all weights are 0 on the items with welfare, cost and noise, which is no score",
-                hint="give at least one of the items in weights.csv of a run without --weights another weight",
-            )
-        return weighed, None
-    except DataError as error:
-        if own is not None or (config.lab.calibration == "uniform" and len(audit.sections) == len(SECTIONS)):
+    except NoWeightsError as error:
+        if own is not None:
             raise
         return None, error.message.rstrip(".")
-
-
-def _user_weights(path: Path) -> pl.DataFrame:
-    if not path.is_file():
-        what = "is no regular file" if path.exists() else "does not exist"
-        raise UsageError(f"weights file {path} {what}", hint="a CSV file with the columns task,doc_id,weight")
-    faults: list[Fault] = []
-    frame = read_table(path, USER_WEIGHTS, faults)
-    if frame is None:
-        raise DataError(f"{path}: the weights cannot be used", faults=faults)
-    if not frame["weight"].cast(pl.Boolean).any():
-        raise DataError(f"{path}: all weights are 0, which is no score", faults=[Fault(path.name, "all weights are 0")])
-    return frame
+    if own is not None and not weighed.items.select(*ITEM).join(own, on=ITEM)["weight"].cast(pl.Boolean).any():
+        raise DataError(
+            "the user's weights: all weights are 0 on the items with welfare, cost and noise, which is no score",
+            hint="give at least one of the items in weights.csv of a run without --weights another weight",
+        )
+    return weighed, None

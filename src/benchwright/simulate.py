@@ -182,8 +182,8 @@ def _loadings(given: Simulation, keys: pl.DataFrame, rng: np.random.Generator) -
     names = [row[0] for row in ACTIVITIES]
     # What a model could take over and what it could help with draw attention to different activities.
     tilt = {
-        "automation": np.array([row[3] or 2.0 for row in ACTIVITIES]),
-        "augmentation": np.array([row[4] or 2.0 for row in ACTIVITIES]),
+        "automation": np.array([2.0 if row[3] is None else row[3] for row in ACTIVITIES]),
+        "augmentation": np.array([2.0 if row[4] is None else row[4] for row in ACTIVITIES]),
     }
     frames = []
     for perspective in PERSPECTIVES:

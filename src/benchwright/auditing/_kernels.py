@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from benchwright._check import FloatArray
+
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
@@ -93,24 +94,23 @@ def cluster_sums(values: FloatArray, cluster: IntArray, n_clusters: int) -> Floa
     return np.stack([np.bincount(cluster, column, minlength=n_clusters) for column in values.T], axis=1)
 
 
-def bootstrap_counts(n_clusters: int, replicates: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Yield blocks (b, n_clusters) of how often each cluster is drawn, with replacement."""
-    for size in _blocks(replicates, n_clusters):
-        drawn = rng.integers(n_clusters, size=(size, n_clusters))
-        drawn += np.arange(size)[:, None] * n_clusters
-        counts = np.bincount(drawn.ravel(), minlength=size * n_clusters)
-        yield counts.reshape(size, n_clusters).astype(np.float64)
+def bootstrap_counts(n_clusters: int, size: int, rng: np.random.Generator) -> FloatArray:
+    """Return how often each cluster is drawn, with replacement, shape (size, n_clusters)."""
+    drawn = rng.integers(n_clusters, size=(size, n_clusters))
+    drawn += np.arange(size)[:, None] * n_clusters
+    counts = np.bincount(drawn.ravel(), minlength=size * n_clusters)
+    return counts.reshape(size, n_clusters).astype(np.float64)
 
 
-def permuted_labels(n_first: int, n_clusters: int, replicates: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Yield blocks (b, n_clusters) of 0/1 labels, n_first ones a row, in random order."""
+def permuted_labels(n_first: int, n_clusters: int, size: int, rng: np.random.Generator) -> FloatArray:
+    """Return 0/1 labels, n_first ones a row, in random order, shape (size, n_clusters)."""
     row = np.zeros(n_clusters)
     row[:n_first] = 1.0
-    for size in _blocks(replicates, n_clusters):
-        yield rng.permuted(np.broadcast_to(row, (size, n_clusters)), axis=1)
+    return rng.permuted(np.broadcast_to(row, (size, n_clusters)), axis=1)
 
 
-def _blocks(replicates: int, width: int) -> Iterator[int]:
+def blocks(replicates: int, width: int) -> Iterator[int]:
+    """Yield how many replicates to hold at once, so that memory does not grow with their number."""
     size = max(1, BLOCK_CELLS // max(width, GRID_POINTS))
     for start in range(0, replicates, size):
         yield min(size, replicates - start)

@@ -15,15 +15,17 @@ they reject far too easily here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from benchwright._check import FloatArray
+from benchwright._json import json_safe
 from benchwright.auditing import _kernels as kernels
-from benchwright.auditing._kernels import BoolArray, FloatArray, IntArray
+from benchwright.auditing._kernels import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,15 @@ class Dominance:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Second family minus first on one value per item, in the value's unit."""
+    """Second family minus first on one value per item, in the value's unit.
+
+    ``standard_error`` and ``interval`` resample whole tasks ``replicates`` times, as the p-values do.
+    """
 
     first: FamilySummary
     second: FamilySummary
     difference: float
+    standard_error: float
     interval: tuple[float, float]
     level: float
     permutation_p: float
@@ -77,11 +83,8 @@ class Contrast:
     replicates: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-safe values; an interval that does not exist is [None, None]."""
-        record = asdict(self)
-        record["interval"] = [end if isfinite(end) else None for end in self.interval]
-        if not isfinite(self.dominance.violation_p):
-            record["dominance"]["violation_p"] = None
+        """Return the fields as JSON-safe values; what does not exist is None."""
+        record: dict[str, Any] = json_safe(asdict(self))
         return record
 
 
@@ -128,15 +131,17 @@ def contrast_families(
     first_means, second_means = _means(~second_task, table), _means(second_task, table)
     gap = second_means - first_means
     difference, rise = float(gap[0]), gap[1:]
-    drawn = _bootstrap(table, second_task, replicates, rng)
-    shuffled = _permute(table, second_task, replicates, rng)
+    # Of each draw two numbers are kept: the difference of means, and the largest gap of distribution functions.
+    drawn = _reduced(_bootstrap(table, second_task, replicates, rng), lambda gaps: gaps - rise)
+    shuffled = _reduced(_permute(table, second_task, replicates, rng), np.negative)
     tail = (1 - level) / 2
     low, high = (float(q) for q in np.quantile(drawn[:, 0], [tail, 1 - tail]))
+    standard_error = float(drawn[:, 0].std(ddof=1))
     first, second = values[~is_second], values[is_second]
     violation, advantage = kernels.largest_gaps(first, second)
-    violation_p = kernels.permutation_p((drawn[:, 1:] - rise).max(axis=1), rise.max()) if violation else 1.0
+    violation_p = kernels.permutation_p(drawn[:, 1], rise.max()) if violation else 1.0
     if min(second_task.sum(), (~second_task).sum()) < 2:
-        low = high = violation_p = float("nan")  # one task alone says nothing of how tasks differ
+        low = high = standard_error = violation_p = float("nan")  # one task alone says nothing of how tasks differ
     sign = 1.0 if difference >= 0 else -1.0
     smaller_first = "less" if difference >= 0 else "greater"
     ks = stats.ks_2samp(first, second)
@@ -144,6 +149,7 @@ def contrast_families(
         first=_summary(names[0], first, int((~second_task).sum())),
         second=_summary(names[1], second, int(second_task.sum())),
         difference=difference,
+        standard_error=standard_error,
         interval=(low, high),
         level=level,
         permutation_p=kernels.permutation_p(np.abs(shuffled[:, 0]), abs(difference)),
@@ -152,12 +158,12 @@ def contrast_families(
             violation=violation,
             violation_p=violation_p,
             advantage=advantage,
-            advantage_p=kernels.permutation_p((-shuffled[:, 1:]).max(axis=1), (-rise).max()),
+            advantage_p=kernels.permutation_p(shuffled[:, 1], (-rise).max()),
         ),
         ks_statistic=float(ks.statistic),
         ks_p=float(ks.pvalue),
-        mann_whitney_p=float(stats.mannwhitneyu(first, second).pvalue),
-        mann_whitney_p_one_sided=float(stats.mannwhitneyu(first, second, alternative=smaller_first).pvalue),
+        mann_whitney_p=_mann_whitney(first, second, "two-sided"),
+        mann_whitney_p_one_sided=_mann_whitney(first, second, smaller_first),
         replicates=replicates,
     )
 
@@ -168,23 +174,35 @@ def _means(chosen: BoolArray, table: FloatArray) -> FloatArray:
     return means
 
 
-def _bootstrap(table: FloatArray, second: BoolArray, replicates: int, rng: np.random.Generator) -> FloatArray:
-    """Return second minus first under tasks drawn within each family, shape (B, 1 + G)."""
+def _bootstrap(table: FloatArray, second: BoolArray, replicates: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Yield blocks of second minus first under tasks drawn within each family, shape (b, 1 + G)."""
     sums = np.delete(table, 1, axis=1)
-    sides = []
-    for chosen in (~second, second):
-        blocks = kernels.bootstrap_counts(int(chosen.sum()), replicates, rng)
-        sides.append(np.vstack([kernels.cluster_means(block, sums[chosen], table[chosen, 1]) for block in blocks]))
-    return sides[1] - sides[0]
+    for size in kernels.blocks(replicates, len(second)):
+        sides = []
+        for chosen in (~second, second):
+            counts = kernels.bootstrap_counts(int(chosen.sum()), size, rng)
+            sides.append(kernels.cluster_means(counts, sums[chosen], table[chosen, 1]))
+        yield sides[1] - sides[0]
 
 
-def _permute(table: FloatArray, second: BoolArray, replicates: int, rng: np.random.Generator) -> FloatArray:
-    """Return second minus first under family labels permuted over tasks, shape (B, 1 + G)."""
+def _permute(table: FloatArray, second: BoolArray, replicates: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Yield blocks of second minus first under family labels permuted over tasks, shape (b, 1 + G)."""
     sums, sizes = np.delete(table, 1, axis=1), table[:, 1]
-    gaps = []
-    for labels in kernels.permuted_labels(int(second.sum()), len(second), replicates, rng):
-        gaps.append(kernels.cluster_means(labels, sums, sizes) - kernels.cluster_means(1 - labels, sums, sizes))
-    return np.vstack(gaps)
+    for size in kernels.blocks(replicates, len(second)):
+        labels = kernels.permuted_labels(int(second.sum()), len(second), size, rng)
+        yield kernels.cluster_means(labels, sums, sizes) - kernels.cluster_means(1 - labels, sums, sizes)
+
+
+def _reduced(gaps: Iterator[FloatArray], turn: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return per draw the difference of means and the largest turned gap, shape (B, 2)."""
+    return np.vstack([np.stack([block[:, 0], turn(block[:, 1:]).max(axis=1)], axis=1) for block in gaps])
+
+
+def _mann_whitney(first: FloatArray, second: FloatArray, alternative: str) -> float:
+    """Return the p-value; 1 where all values are equal, which some versions of scipy answer with NaN."""
+    if min(first.min(), second.min()) == max(first.max(), second.max()):
+        return 1.0
+    return float(stats.mannwhitneyu(first, second, alternative=alternative).pvalue)
 
 
 def _summary(name: str, values: FloatArray, n_tasks: int) -> FamilySummary:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from benchwright._words import count
 from benchwright.auditing.contrast import contrast_families
-from benchwright.auditing.families import FamilyMap, family_map
+from benchwright.auditing.families import UNLISTED, FamilyMap, family_map
 from benchwright.auditing.frontier import mark_dominators, mark_frontier, summarise_frontier
 from benchwright.auditing.improvability import audit_improvability
 from benchwright.auditing.noise import audit_noise
@@ -45,6 +46,7 @@ def audit_items(tables: ItemTables, config: Config) -> ItemAudit:
             tables.margins,
             families=family_map(config.families.noise, of_source=tables.families, default="benchmark"),
             limits=config.eligibility,
+            level=config.resampling.level,
         )
     welfare = None
     if tables.loadings or tables.welfare is not None:
@@ -76,7 +78,7 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
         }
         activities = activity_map(loadings, values, **cut)  # type: ignore[arg-type]
         quadrants = quadrant_shares(loadings, values, items, **cut)  # type: ignore[arg-type]
-        robustness = robustness_table(items, tables.loadings, tables.activities, robust)
+        robustness = robustness_table(items, tables.loadings, tables.activities, robust, choices)
     known = items.drop_nulls(["w_auto", "w_aug"])
     if known.height == 0:
         raise DataError(
@@ -84,7 +86,10 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
             hint="check that judge_loadings.jsonl has both perspectives and names activities that are kept",
         )
     if known.height < items.height:
-        notes.append(f"{items.height - known.height} items lack a welfare value in one framing and are left out.")
+        left = items.height - known.height
+        lack = "lacks" if left == 1 else "lack"
+        notes.append(f"{count(left, 'item')} {lack} a welfare value in one framing and count no further.")
+    pair = robust.pair(robust.assign(known["task"]))
     mark = quadrant(pl.col("w_auto"), pl.col("w_aug"), choices.quadrant_threshold)
     items = mark_frontier(items.with_columns(quadrant=mark))
     items, contrast = _contrast(items, families, config, notes)
@@ -93,7 +98,7 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
         activities=activities,
         quadrants=quadrants,
         robustness=robustness,
-        robustness_families=robust.definition,
+        robustness_first=None if pair is None else pair[0],
         contrast=contrast,
         published_gap=_published_gap(items, tables, choices, notes),
         notes=tuple(notes),
@@ -165,13 +170,23 @@ def _contrast(
         )
         for stream, value in enumerate(("w_auto", "w_aug"))
     ]
-    fewest = min(contrasts[0].first.n_tasks, contrasts[0].second.n_tasks)
-    if fewest < FEW_TASKS:
-        notes.append(
-            f"A family has only {fewest} task(s): intervals and tests that resample tasks are rough"
-            + (", and with one task there is no interval." if fewest < 2 else ".")
-        )
+    for family in (contrasts[0].first, contrasts[0].second):
+        if family.n_tasks < FEW_TASKS:
+            notes.append(
+                f"Family {family.name} has only {count(family.n_tasks, 'task')}: "
+                + (
+                    "intervals and tests that resample tasks are rough."
+                    if family.n_tasks > 1
+                    else "there is no interval, since one task says nothing of how tasks differ."
+                )
+            )
+    pooled = known["family"].n_unique()
+    if pooled > 2:
+        notes.append(f"{pooled} families: {first} is contrasted with all others, pooled as {second}.")
+    unlisted = known.filter(pl.col("family") == UNLISTED)["task"].n_unique()
+    if unlisted:
+        notes.append(f"The family map {families.name} does not list {count(unlisted, 'task')}: family {UNLISTED}.")
     items = items.join(known.select(*ITEM, "side", "n_dominators"), on=ITEM, how="left", maintain_order="left")
     return items, FamilyContrast(
-        first, second, families.definition, contrasts[0], contrasts[1], summarise_frontier(known, first)
+        first, second, families.name, families.definition, contrasts[0], contrasts[1], summarise_frontier(known, first)
     )

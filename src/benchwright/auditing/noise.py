@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from scipy import stats
 
+from benchwright._words import count
 from benchwright.auditing.families import FamilyMap
 from benchwright.auditing.ranks import published_ranks, quantile_table, rank_ascending
 from benchwright.auditing.results import NoiseAudit
@@ -21,6 +23,7 @@ from benchwright.config import EligibilityChoices
 from benchwright.logs.item_tables import ITEM
 
 MIN_ITEMS_FOR_CORRELATION = 30
+SAME_SIGMA = 1e-3  # the stated sigma has more digits than the root of a rounded variance
 WON = 0.5  # an item whose mean score exceeds this is one that the models get right
 BY_FAMILY = {
     "family": pl.String,
@@ -28,6 +31,8 @@ BY_FAMILY = {
     "median_p": pl.Float64,
     "median_sigma": pl.Float64,
     "median_z": pl.Float64,
+    "z_lo": pl.Float64,
+    "z_hi": pl.Float64,
     "n_p_over_half": pl.Int64,
     "median_ratio": pl.Float64,
     "r_ratio_z": pl.Float64,
@@ -35,7 +40,12 @@ BY_FAMILY = {
 
 
 def audit_noise(
-    noise: pl.DataFrame, margins: pl.DataFrame | None, *, families: FamilyMap, limits: EligibilityChoices
+    noise: pl.DataFrame,
+    margins: pl.DataFrame | None,
+    *,
+    families: FamilyMap,
+    limits: EligibilityChoices,
+    level: float = 0.95,
 ) -> NoiseAudit:
     """Normalise, rank and decompose item noise.
 
@@ -50,12 +60,20 @@ def audit_noise(
         Families of the decomposition.
     limits
         Eligible items have ``noise_low <= p <= noise_high`` and ``sigma2 >= min_sigma2``.
+    level
+        Level of the interval of a family's median Z over its items.
     """
     notes = []
     p = pl.col("mean_score")
     items = noise.rename({"noise_sigma2": "sigma2", "noise_mean_phat": "mean_score"})
-    exact = pl.col("noise_sigma_hat") if "noise_sigma_hat" in items.columns else pl.col("sigma2").sqrt()
-    items = items.with_columns(sigma=exact).with_columns(
+    root = pl.col("sigma2").sqrt()
+    if "noise_sigma_hat" in items.columns:
+        agrees = (pl.col("noise_sigma_hat") - root).abs() <= SAME_SIGMA * root
+        off = items.filter(~agrees).height
+        if off:
+            notes.append(f"noise_sigma_hat is not the root of noise_sigma2 in {count(off, 'row')}; the root is used.")
+        root = pl.when(agrees).then("noise_sigma_hat").otherwise(root)
+    items = items.with_columns(sigma=root).with_columns(
         z=pl.when((p > 0) & (p < 1)).then(pl.col("sigma") / (p * (1 - p)).sqrt()),
         noise_eligible=p.is_between(limits.noise_low, limits.noise_high) & (pl.col("sigma2") >= limits.min_sigma2),
     )
@@ -67,6 +85,9 @@ def audit_noise(
             margins.select(*ITEM, margin_ratio="log_ratio_med"), on=ITEM, how="left", maintain_order="left"
         )
     eligible = items.filter("noise_eligible")
+    without = eligible["margin_ratio"].null_count()
+    if 0 < without < eligible.height:
+        notes.append(f"{count(without, 'eligible item')} without a margin are left out of the table of families.")
     ranked, why = published_ranks(rank_ascending(eligible, "sigma"))
     if why is not None:
         notes.append(f"Noise ranks have no intervals: {why}.")
@@ -76,7 +97,7 @@ def audit_noise(
     normalised = eligible["z"].drop_nulls().to_numpy()
     return NoiseAudit(
         items=items.select(keep).join(ranks, on=ITEM, how="left", maintain_order="left"),
-        by_family=_by_family(eligible, families),
+        by_family=_by_family(eligible, families, level),
         quantiles=quantile_table(ranked, "sigma"),
         reference_z=float(reference),
         share_below_reference=float(np.mean(normalised < reference)) if len(normalised) else np.nan,
@@ -85,11 +106,12 @@ def audit_noise(
     )
 
 
-def _by_family(eligible: pl.DataFrame, families: FamilyMap) -> pl.DataFrame:
+def _by_family(eligible: pl.DataFrame, families: FamilyMap, level: float) -> pl.DataFrame:
     """Return per family, over items with a margin where any has one: medians and the margin's correlation.
 
     Sorted by median sigma, largest first. ``r_ratio_z`` is Pearson's correlation of |ratio - 1| with Z over
-    all items of the family (null under 30 items); ``median_ratio`` is over items with mean score > 0.5.
+    all items of the family (null under 30 items); ``median_ratio`` is over items with mean score > 0.5;
+    ``z_lo`` and ``z_hi`` bound the median of Z by order statistics.
     """
     with_margin = eligible.drop_nulls("margin_ratio")
     table = with_margin if with_margin.height else eligible
@@ -106,6 +128,7 @@ def _by_family(eligible: pl.DataFrame, families: FamilyMap) -> pl.DataFrame:
                 "median_p": mine["mean_score"].median(),
                 "median_sigma": mine["sigma"].median(),
                 "median_z": mine["z"].median(),
+                **_median_interval(mine["z"].drop_nulls(), level),
                 "n_p_over_half": won.height,
                 "median_ratio": won["margin_ratio"].median(),
                 "r_ratio_z": correlation,
@@ -113,3 +136,16 @@ def _by_family(eligible: pl.DataFrame, families: FamilyMap) -> pl.DataFrame:
         )
     order = pl.DataFrame(rows, schema=BY_FAMILY).sort("median_sigma", "family", descending=[True, False])
     return order.with_columns(pl.col("r_ratio_z").fill_nan(None))
+
+
+def _median_interval(values: pl.Series, level: float) -> dict[str, float | None]:
+    """Return the distribution-free interval of a median: the order statistics that binomial tails allow.
+
+    Null where there are too few values for the level.
+    """
+    n = len(values)
+    place = int(stats.binom.ppf((1 - level) / 2, n, 0.5)) if n else 0
+    if place == 0:
+        return {"z_lo": None, "z_hi": None}
+    ranked = values.sort()
+    return {"z_lo": ranked[place - 1], "z_hi": ranked[n - place]}

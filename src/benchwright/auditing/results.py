@@ -15,11 +15,13 @@ from benchwright.auditing.frontier import FrontierSummary
 class FamilyContrast:
     """Two families of items on both welfare framings, and their frontier.
 
-    ``first`` and ``second`` are the families' names; differences are second minus first.
+    ``first`` and ``second`` are the families' names under the map ``families``; differences are second
+    minus first.
     """
 
     first: str
     second: str
+    families: str
     definition: str
     w_auto: Contrast
     w_aug: Contrast
@@ -32,15 +34,16 @@ class WelfareAudit:
 
     ``items``: task, doc_id, w_auto_raw, w_aug_raw, w_auto, w_aug (on [1,5]), quadrant, on_frontier, and
     where two families are contrasted side and n_dominators. ``activities``, ``quadrants`` and
-    ``robustness`` are empty frames where the source has no judge's loadings. ``published_gap`` is the
-    largest difference to the source's own welfare.csv, None where there is nothing to compare.
+    ``robustness`` are empty frames where the source has no judge's loadings. ``robustness_first`` is the
+    family whose dominated share the robustness table follows. ``published_gap`` is the largest difference to
+    the source's own welfare.csv, None where there is nothing to compare.
     """
 
     items: pl.DataFrame
     activities: pl.DataFrame
     quadrants: pl.DataFrame
     robustness: pl.DataFrame
-    robustness_families: str
+    robustness_first: str | None
     contrast: FamilyContrast | None
     published_gap: float | None
     notes: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ from scipy import stats
 from benchwright.auditing.families import FamilyMap
 from benchwright.auditing.frontier import mark_dominators, mark_frontier
 from benchwright.auditing.welfare import item_welfare
+from benchwright.config import WelfareChoices
 from benchwright.logs.item_tables import ITEM
 
 
@@ -38,6 +39,7 @@ class Variant:
 
 TIE_DIGITS = 10
 VARIANTS = (
+    Variant("k=5, recip"),
     Variant("k=3, recip", top_k=3),
     Variant("k=4, recip", top_k=4),
     Variant("k=5, uniform", rule="uniform"),
@@ -51,17 +53,22 @@ def robustness_table(
     loadings: Mapping[str, pl.DataFrame],
     activities: Mapping[str, pl.DataFrame],
     families: FamilyMap,
+    choices: WelfareChoices,
 ) -> pl.DataFrame:
-    """Return one row per variant that the source has the tables for.
+    """Return one row per variant that the source has the tables for and that is not the chosen scoring.
 
-    ``welfare`` is the chosen scoring (task, doc_id, w_auto, w_aug). Columns: variant, n_compared,
-    spearman_auto, spearman_aug, kendall_auto, kendall_aug, frontier_size_default, frontier_size_variant,
+    ``welfare`` is the chosen scoring (task, doc_id, w_auto, w_aug), made with ``choices``. Columns: variant,
+    n_compared, spearman_auto, spearman_aug, kendall_auto, kendall_aug, frontier_size_default, frontier_size_variant,
     frontier_overlap, frontier_jaccard, dominated_default, dominated_variant (shares of the first family).
     """
     judges = tuple(Variant(f"judge {name}, k=5, recip", judge=name) for name in loadings if name != "default")
     rows = []
+    chosen = (choices.top_k, choices.rank_weights, choices.activity_score)
     for variant in (*VARIANTS, *judges):
         if variant.judge not in loadings or variant.activity_score not in activities:
+            continue
+        rule = (variant.top_k, variant.rule, variant.activity_score)
+        if variant.judge == "default" and not variant.exact_ties and rule == chosen:
             continue
         scored = item_welfare(
             loadings[variant.judge],

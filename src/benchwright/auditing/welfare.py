@@ -13,17 +13,15 @@ value. Dropped or missing ranks can put an item below 1: it is shown as it comes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import polars as pl
 
+from benchwright._check import FloatArray
 from benchwright.auditing import _kernels as kernels
-from benchwright.auditing._kernels import FloatArray
 from benchwright.errors import UsageError
 from benchwright.logs.item_tables import ITEM, PERSPECTIVES
 
-RankWeights = Literal["reciprocal", "uniform"]
 VALUES = {"automation": "auto", "augmentation": "aug"}
 QUADRANTS = ("green", "automate", "augment", "red")
 
@@ -64,13 +62,14 @@ def item_welfare(
     weights = rank_weights(top_k, rule)
     items = loadings.select(*ITEM).unique(maintain_order=True)
     slots = ranked_slots(loadings, top_k)
-    code_of = {name: code for code, name in enumerate(activities["activity"])}
     row_of = items.with_row_index("row")
     columns = {}
     for perspective in PERSPECTIVES:
         mine = slots.filter(pl.col("perspective") == perspective).join(row_of, on=ITEM)
         codes = np.full((items.height, top_k), -1, dtype=np.int64)
-        codes[mine["row"].to_numpy(), mine["rank"].to_numpy() - 1] = [code_of[name] for name in mine["activity"]]
+        codes[mine["row"].to_numpy(), mine["rank"].to_numpy() - 1] = mine["activity"].replace_strict(
+            activities["activity"], pl.int_range(activities.height, eager=True)
+        )
         value = activities.select(
             pl.when("dropped").then(None).otherwise(pl.col(VALUES[perspective])).cast(pl.Float64)
         ).to_series()

@@ -21,8 +21,6 @@ Items are keyed by (task, doc_id). This is the layout of the tables of Haupt et 
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,10 +29,12 @@ import polars as pl
 
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
-from benchwright.logs.judge_loadings import read_loadings
-from benchwright.logs.tabular import Column, Table, header, read_table, shown
+from benchwright.logs.judge_loadings import parse_loadings
+from benchwright.logs.source_file import SourceFile, read_source, utf8
+from benchwright.logs.tabular import Column, Table, header, parse_table, shown
 
 SECTIONS = ("welfare", "improvability", "noise")
+TABLE_FILES = ("cost.csv", "noise.csv", "welfare.csv", "gwa_welfare_scores.csv", "judge_loadings*.jsonl")
 ITEM = ("task", "doc_id")
 MAX_SLOPE = 1e9  # score per slope unit; a larger one is a slip, and its square would overflow in the weights
 _KEY = (Column("task", "text"), Column("doc_id", "id"))
@@ -46,8 +46,8 @@ ACTIVITIES = Table(
         Column("gwa", "text", required=False, empty=True),
         Column("n_tasks_wb", "integer", required=False, empty=True, low=0),
         Column("dropped", "flag"),
-        Column("p_auto_15", "number", empty=True, low=1, high=5),
-        Column("p_aug_15", "number", empty=True, low=1, high=5),
+        Column("p_auto_15", "number", empty_where="dropped", low=1, high=5),
+        Column("p_aug_15", "number", empty_where="dropped", low=1, high=5),
     ),
     key=("concept_id",),
 )
@@ -75,15 +75,6 @@ def cost_table(axes: Iterable[str]) -> Table:
     )
     dollars = tuple(Column(f"cost_{axis.lower()}_usd", "number", required=False, empty=True, low=0) for axis in axes)
     return Table((*_KEY, Column("anchor_phat", "number", low=0, high=1), *slopes, *dollars, *_RANKS), ITEM)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file that was read: its name inside the source, size in bytes, and sha256."""
-
-    name: str
-    size: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,26 +133,30 @@ def read_item_tables(
     Raises
     ------
     UsageError
-        The folder does not exist or a section is unknown.
+        The folder does not exist or holds no item tables, or a section is unknown.
     DataError
         A needed file is missing, or a file has faults; all faults are listed.
     """
     root = Path(folder)
-    if not root.is_dir():
-        what = "is a file, not a folder" if root.exists() else "does not exist"
+    why = "does not exist"
+    if root.is_dir():
+        why = (
+            ""
+            if any(path for pattern in TABLE_FILES for path in root.glob(pattern))
+            else "holds none of the item tables"
+        )
+    elif root.exists():
+        why = "is a file, not a folder of item tables"
+    if why:
         raise UsageError(
-            f"SOURCE {root} {what}",
-            hint="give a folder of item tables (docs/item-tables.md), or nothing for the built-in example",
+            f"SOURCE {root} {why}",
+            hint="give a folder of item tables (docs/item-tables.md), or nothing for the built-in example; "
+            "evaluation logs are not read yet",
         )
     unknown = set(without) - set(SECTIONS)
     if unknown:
         raise UsageError(f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}")
     return _Reader(root).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
-
-
-def _utf8(name: str) -> str:
-    """Return a file name as text that can be written; the system may hand over bytes that are none."""
-    return os.fsencode(name).decode("utf-8", "replace")
 
 
 class _Reader:
@@ -183,10 +178,9 @@ class _Reader:
         welfare = None
         if "welfare" not in without:
             activities, loadings, welfare = self.read_welfare(judges)
-        cost = None if "improvability" in without else self.table("cost.csv", cost_table(axes))
-        found = () if cost is None else self.slopes(cost, axes)
+        cost, found = (None, ()) if "improvability" in without else self.read_cost(axes)
         tables = ItemTables(
-            name=_utf8(self.root.resolve().name),
+            name=utf8(self.root.resolve().name),
             activities=activities,
             loadings=loadings,
             welfare=welfare,
@@ -218,11 +212,15 @@ class _Reader:
             self.faults.append(Fault(path.name, what))
         return path.is_file()
 
-    def slopes(self, cost: pl.DataFrame, axes: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the axes that cost.csv has slopes for, and say what has a slope but no price."""
+    def read_cost(self, axes: tuple[str, ...]) -> tuple[pl.DataFrame | None, tuple[str, ...]]:
+        """Return cost.csv and the axes that it has slopes for, and say what has a slope but no price."""
+        content = self.content(self.root / "cost.csv")
+        cost = None if content is None else parse_table("cost.csv", content, cost_table(axes), self.faults)
+        if content is None or cost is None:
+            return None, ()
         found = tuple(axis for axis in axes if f"beta_{axis.lower()}" in cost.columns)
         known = {f"beta_{axis.lower()}" for axis in axes}
-        unpriced = [name for name in header(self.root / "cost.csv") if name.startswith("beta_") and name not in known]
+        unpriced = [name for name in header(content) if name.startswith("beta_") and name not in known]
         add = 'to [prices] in benchwright.toml, e.g. `{} = {{ usd = 1.0, per = "10^3 examples" }}`'
         for name in unpriced if found else ():
             axis = shown(name.removeprefix("beta_").upper())
@@ -236,21 +234,19 @@ class _Reader:
                 axis = shown(unpriced[0].removeprefix("beta_").upper())
                 reason += f"; for `{shown(unpriced[0])}`, add a price {add.format(axis)}"
             self.faults.append(Fault("cost.csv", reason))
-        return found
+        return cost, found
 
     def table(self, name: str, layout: Table) -> pl.DataFrame | None:
-        path = self.root / name
-        if not self.is_file(path):
-            return None
-        self.record(path)
-        return read_table(path, layout, self.faults)
+        content = self.content(self.root / name)
+        return None if content is None else parse_table(name, content, layout, self.faults)
 
-    def record(self, path: Path) -> None:
-        try:
-            content = path.read_bytes()
-        except OSError:
-            return  # the reader that follows reports it
-        self.files.append(SourceFile(_utf8(path.name), len(content), hashlib.sha256(content).hexdigest()))
+    def content(self, path: Path) -> bytes | None:
+        """Read a file and list it among those of the source; None where there is none."""
+        source = read_source(path, self.faults) if self.is_file(path) else None
+        if source is None:
+            return None
+        self.files.append(source[1])
+        return source[0]
 
     def read_welfare(
         self, judges: tuple[Path, ...]
@@ -261,7 +257,7 @@ class _Reader:
             frame = self.table(name, ACTIVITIES)
             if frame is not None:
                 activities[rule] = self.kept(frame, name)
-        paths = [path for path in sorted(self.root.glob("judge_loadings*.jsonl")) if self.is_file(path)]
+        paths = sorted(self.root.glob("judge_loadings*.jsonl"))
         for judge in judges:
             if judge.is_file():
                 paths.append(judge)
@@ -277,19 +273,17 @@ class _Reader:
         known = frozenset(activities["share"]["activity"])
         loadings = {}
         for path in paths:
-            self.record(path)
-            name = _utf8(path.stem).removeprefix("judge_loadings").lstrip("_") or "default"
+            content = self.content(path)
+            if content is None:
+                continue
+            name = utf8(path.stem).removeprefix("judge_loadings").lstrip("_") or "default"
             if name in loadings:
                 self.faults.append(Fault(path.name, f"a judge called `{name}` was already read; rename the file"))
-            loadings[name] = read_loadings(path, known, self.faults, self.notes)
+            loadings[name] = parse_loadings(path.name, content, known, self.faults, self.notes)
         return activities, loadings, welfare
 
     def kept(self, frame: pl.DataFrame, file: str) -> pl.DataFrame:
         """Check the activities that count and return them under our own column names."""
-        rows = frame.with_row_index("line", offset=2)
-        for value in ("p_auto_15", "p_aug_15"):
-            for line in rows.filter(~pl.col("dropped") & pl.col(value).is_null())["line"]:
-                self.faults.append(Fault(file, "empty, but the activity is not dropped", line=line, column=value))
         if frame["dropped"].all():
             self.faults.append(
                 Fault(file, "every activity is dropped, so no item has a welfare value", column="dropped")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -16,8 +15,10 @@ from benchwright.logs.tabular import id_values, shown
 PERSPECTIVES = ("automation", "augmentation")
 
 
-def read_loadings(path: Path, known: frozenset[str], faults: list[Fault], notes: list[str]) -> pl.DataFrame:
-    """Read one judge's ranked activities, one JSON object a line.
+def parse_loadings(
+    file: str, content: bytes, known: frozenset[str], faults: list[Fault], notes: list[str]
+) -> pl.DataFrame:
+    """Return one judge's ranked activities from a file that holds one JSON object a line.
 
     Returns task, doc_id, perspective, activities (ranked ids, all of them ``known``). Appends what is wrong
     to ``faults``, and to ``notes`` how many rows the judge itself marked as failed.
@@ -25,11 +26,6 @@ def read_loadings(path: Path, known: frozenset[str], faults: list[Fault], notes:
     rows: list[tuple[str, str, str, list[str]]] = []
     lines: list[int] = []
     failed = 0
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        faults.append(Fault(path.name, f"cannot be read: {error.strerror}"))
-        content = b""
     for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -41,11 +37,11 @@ def read_loadings(path: Path, known: frozenset[str], faults: list[Fault], notes:
             rows.append(_loading(record, known))
             lines.append(number)
         except _LoadingError as error:
-            faults.append(Fault(path.name, str(error), line=number, column=error.column))
+            faults.append(Fault(file, str(error), line=number, column=error.column))
         except RecursionError:
-            faults.append(Fault(path.name, "is nested too deeply", line=number))
+            faults.append(Fault(file, "is nested too deeply", line=number))
     if failed:
-        notes.append(f"{path.name}: {failed} rows are marked as failed by the judge and are not used.")
+        notes.append(f"{file}: {failed} rows are marked as failed by the judge and are not used.")
     schema: dict[str, Any] = {
         "task": pl.String,
         "doc_id": pl.String,
@@ -54,21 +50,21 @@ def read_loadings(path: Path, known: frozenset[str], faults: list[Fault], notes:
     }
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     if frame.height == 0:
-        faults.append(Fault(path.name, "holds no usable row"))
+        faults.append(Fault(file, "holds no usable row"))
         return frame
     seen: dict[tuple[str, ...], int] = {}
     for key, line_number in zip(frame.select("task", "doc_id", "perspective").iter_rows(), lines, strict=True):
         if key in seen:
             faults.append(
                 Fault(
-                    path.name,
+                    file,
                     f"({', '.join(map(shown, key))}) was already judged on line {seen[key]}; keep one",
                     line=line_number,
                     column="doc_id",
                 )
             )
         seen.setdefault(key, line_number)
-    return frame.with_columns(id_values(frame["doc_id"], path.name, lines, faults))
+    return frame.with_columns(id_values(frame["doc_id"], file, lines, faults))
 
 
 class _LoadingError(ValueError):

@@ -1,6 +1,6 @@
 """Tables from CSV and Parquet files, checked cell by cell.
 
-A :class:`Table` says which columns a file must have and of what kind. :func:`read_table` returns the typed
+A :class:`Table` says which columns a file must have and of what kind. :func:`parse_table` returns the typed
 frame and collects every fault with its file, line and column; it never guesses a type from the values and
 never turns a missing number into 0.
 """
@@ -17,6 +17,7 @@ from typing import Literal
 import polars as pl
 
 from benchwright.errors import Fault
+from benchwright.logs.source_file import read_source
 
 Kind = Literal["text", "number", "integer", "flag", "id"]
 MISSING = ("", "nan", "NaN", "NA", "null", "None")
@@ -27,22 +28,31 @@ SHOWN = 60  # characters of a cell that a message repeats
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its name, kind, whether it must exist, whether a cell may be empty, its range."""
+    """A column of a table: its name, kind, whether it must exist, whether a cell may be empty, its range.
+
+    ``empty_where`` names a flag column; where that is true, a cell may be empty.
+    """
 
     name: str
     kind: Kind
     required: bool = True
     empty: bool = False
+    empty_where: str | None = None
     low: float | None = None
     high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a file must hold: its columns and the columns that name a row."""
+    """What a file must hold: its columns and the columns that name a row.
+
+    ``neutralised``: benchwright may have written it, so an apostrophe that it put before text that a spreadsheet
+    would run is taken off again.
+    """
 
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    neutralised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +65,25 @@ class _Raw:
 
 
 def read_table(path: Path, table: Table, faults: list[Fault]) -> pl.DataFrame | None:
-    """Read one CSV or Parquet file; append what is wrong to ``faults`` and return None if anything is.
+    """Read one CSV or Parquet file; append what is wrong to ``faults`` and return None if anything is."""
+    source = read_source(path, faults)
+    return None if source is None else parse_table(path.name, source[0], table, faults)
+
+
+def parse_table(file: str, content: bytes, table: Table, faults: list[Fault]) -> pl.DataFrame | None:
+    """Return the table that a file holds; append what is wrong to ``faults`` and return None if anything is.
 
     An id column (kind ``id``) is integer where most of its ids are integers, else text; in an integer
     column a text id is a fault. Other columns of the file are ignored, and so are blank lines.
     """
     before = len(faults)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        faults.append(Fault(path.name, f"cannot be read: {error.strerror}"))
-        return None
     wanted = [column.name for column in table.columns]
-    read = _read_parquet if path.suffix.lower() == ".parquet" else _read_csv
-    raw = read(path.name, content, wanted, faults)
+    read = _read_parquet if file.lower().endswith(".parquet") else _read_csv
+    raw = read(file, content, wanted, faults)
     if raw is None:
         return None
     if raw.frame.height == 0 and not set(wanted).isdisjoint(raw.names):
-        faults.append(Fault(path.name, "the table has no rows"))
+        faults.append(Fault(file, "the table has no rows"))
         return None
     found = []
     for column in table.columns:
@@ -82,19 +93,27 @@ def read_table(path: Path, table: Table, faults: list[Fault]) -> pl.DataFrame | 
             listed = ", ".join(shown(name) for name in raw.names)
             semicolons = len(raw.names) == 1 and ";" in raw.names[0]
             hint = "; cells are separated by semicolons, save the file with commas" if semicolons else ""
-            faults.append(Fault(path.name, f"missing; the file has {listed}{hint}", column=column.name))
-    typed = [_typed(raw.frame[column.name], column, path.name, raw.lines, faults) for column in found]
+            faults.append(Fault(file, f"missing; the file has {listed}{hint}", column=column.name))
+    cells = raw.frame
+    if table.neutralised:
+        cells = cells.with_columns(pl.col(pl.String).str.replace(NEUTRALISED, "$1"))
+    typed = [_typed(cells[column.name], column, file, raw.lines, faults) for column in found]
     if len(faults) > before:
         return None
     frame = pl.DataFrame(typed)
-    _find_duplicates(frame, table.key, path.name, raw.lines, faults)
+    for column in found:
+        if column.empty_where is not None:
+            for row in (frame[column.name].is_null() & ~frame[column.empty_where]).arg_true():
+                reason = f"empty, but `{column.empty_where}` is not true"
+                faults.append(Fault(file, reason, line=raw.lines[row], column=column.name))
+    _find_duplicates(frame, table.key, file, raw.lines, faults)
     return None if len(faults) > before else frame
 
 
-def header(path: Path) -> list[str]:
-    """Return the column names of a CSV file that :func:`read_table` could read."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return [name.strip() for name in next((row for row in csv.reader(file) if row), [])]
+def header(content: bytes) -> list[str]:
+    """Return the column names of a CSV file that :func:`parse_table` could read."""
+    text = io.StringIO(content.decode("utf-8-sig"), newline="")
+    return [name.strip() for name in next((row for row in csv.reader(text) if row), [])]
 
 
 def shown(value: object) -> str:
@@ -191,8 +210,6 @@ def _typed(values: pl.Series, column: Column, file: str, lines: Sequence[int], f
         values = values.str.strip_chars()
         words = ("",) if column.kind in ("text", "id") else MISSING
         values = values.set(values.is_in(words), None)
-        if column.kind in ("text", "id"):  # undo what report/tables.py does for spreadsheets
-            values = values.str.replace(NEUTRALISED, "$1")
     missing = values.is_null()
     if column.kind == "number":
         result = values.cast(pl.Float64, strict=False)
@@ -213,7 +230,7 @@ def _typed(values: pl.Series, column: Column, file: str, lines: Sequence[int], f
         result = values
         bad = pl.repeat(False, len(values), eager=True)
         expected = "text"
-    if not column.empty:
+    if not column.empty and column.empty_where is None:
         bad = bad | missing
     outside = _outside(result, column) & ~bad
     for row in (bad | outside).arg_true():

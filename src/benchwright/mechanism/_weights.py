@@ -32,6 +32,7 @@ RANK_TOLERANCE = 1e-12
 GRAM_CONDITION = 1e5  # beyond it the normal equations give way to an orthogonal factorisation
 FREE_LEVERAGE = 1e-8  # 1 - leverage above it: the item takes part in the null space of H
 IDLE_LEVERAGE = 1e-20  # below it the item's row of B is rounding error
+NOISE_RULES = 1e-6  # |met|^2 below this part of |h|^2: the difference h - q has lost digits
 NEGATIVE_EIGENVALUE = 1e-10  # relative to the greatest: above it a negative one is no rounding error
 ROUNDING = float(np.finfo(np.float64).eps)
 
@@ -246,9 +247,17 @@ def semidefinite_half(matrix: FloatArray) -> tuple[FloatArray, float]:
 
 
 def split_surplus(x: Factors, r: float, moments: Moments) -> tuple[float, float, float]:
-    """Surplus h'(h - q)/2, misdirection |q_A|^2/2 and risk (q'(h - q) + |q_F|^2)/2 at v*, without v*."""
+    """Surplus h'met/2, misdirection |q_A|^2/2 and risk (q'met + |q_F|^2)/2 at v*, without v*.
+
+    met = B'v* = h - q. Where noise rules, q is h up to rounding; then met is put together from (I - N N')h
+    and N N'G q, with G = B_P' diag(1 / r d) B_P.
+    """
     dual = solve_dual(x, r, RANK_TOLERANCE, moments)
-    q, met, n = dual.q, dual.h - dual.q, x.A.shape[1]
+    q, n, null = dual.q, x.A.shape[1], dual.null
+    met = dual.h - q
+    if r > 0 and met @ met < NOISE_RULES * (dual.h @ dual.h):
+        gram = dual.root.T @ dual.moments.precision @ dual.root / r
+        met = (dual.h - null @ (null.T @ dual.h)) + null @ (null.T @ (gram @ q))
     return float(dual.h @ met) / 2, float(q[:n] @ q[:n]) / 2, max(float(q @ met + q[n:] @ q[n:]), 0.0) / 2
 
 

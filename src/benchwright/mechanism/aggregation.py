@@ -20,6 +20,9 @@ their own best scale s:
 
     efficiency(u) = S(s u) / S(v*) = max(u'Mw, 0)^2 / (u'(M + r Sigma)u w'Mv*),    s = u'Mw / u'(M + r Sigma)u
 
+Weights under constraints maximise the same S: they take the same ``ItemAggregation`` and return the same
+``OptimalWeights``, whose ``method`` says how they were found.
+
 Noise comes in factor form, Sigma = diag(d) + F F', and nothing of size m x m is formed.
 
 References

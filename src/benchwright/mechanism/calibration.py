@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchwright._check import non_negative
-from benchwright.errors import DataError, UsageError
+from benchwright.errors import DataError, NoWeightsError, UsageError
 from benchwright.mechanism import _weights as kernel
 from benchwright.mechanism.aggregation import ItemAggregation, factors
 from benchwright.mechanism.results import Calibration
@@ -44,7 +44,7 @@ def calibrate_curvature(
     Raises
     ------
     DataError
-        Where the rule has no positive c0.
+        Where the rule has no positive c0; ``NoWeightsError`` where no rule can have one, A'w = 0.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def calibrate_curvature(
         )
     c0 = float(np.abs(moments.target).sum()) / budget
     if c0 == 0:
-        raise DataError("A'w = 0: no effort has value, so no curvature makes the lab spend a budget")
+        raise NoWeightsError("A'w = 0: no effort has value, so no curvature makes the lab spend a budget")
     why = f"the lab spends {budget:g} dollars (sum of |a_k|) at first-best weights v = w"
     if not feasible:
         why += "; under the uniform mean it would spend nothing of value"

@@ -15,16 +15,20 @@ import numpy as np
 import polars as pl
 
 from benchwright._check import FloatArray
+from benchwright._words import count
 from benchwright.auditing.improvability import slope_name
 from benchwright.auditing.results import ItemAudit
 from benchwright.config import Config, LabChoices
-from benchwright.errors import DataError, Fault
+from benchwright.errors import DataError, Fault, NoWeightsError
 from benchwright.logs.item_tables import ITEM
 from benchwright.mechanism.aggregation import ItemAggregation, evaluate_scheme, optimal_weights, risk_sweep
+from benchwright.mechanism.break_even import BreakEven, break_even
 from benchwright.mechanism.calibration import calibrate_curvature
 from benchwright.mechanism.results import Calibration, OptimalWeights, RiskSweep, SchemeResult
 
 FRAMINGS = {"automation": "w_auto", "augmentation": "w_aug"}
+IN_FORCE = "in force"
+STREAM = 2  # of the seed; 0 and 1 are the welfare contrasts
 SWEEP_DECADES = np.linspace(-3, 3, 25)
 NEUTRAL_POINTS = np.linspace(1.0, 5.0, 41)
 
@@ -35,6 +39,8 @@ class ItemWeights:
 
     Attributes
     ----------
+    model
+        The game that was solved.
     items
         task, doc_id, welfare (centred), weight (reward / score), weight_share, weight_undetermined,
         uniform_share, and the statistics the weight rests on.
@@ -49,9 +55,12 @@ class ItemWeights:
     balanced_risk
         The r at which the risk premium of v = w equals what it earns: w'Mw / w'Sigma w.
     break_even
-        Per framing, the neutral point above which the plain average points the wrong way.
+        The neutral point above which the plain average points the wrong way: under each framing, and as
+        "in force" under the configured mixture.
     neutral_sweep
         framing, neutral, efficiency, alignment of the plain average over neutral points.
+    effort
+        axis, scheme, usd: what the optimum and each scheme at its best scale make the developer spend.
     calibration
         c0 and the rule that fixed it; ``axes`` names the effort axes in the order of ``optimum.effort``.
     notes
@@ -65,8 +74,9 @@ class ItemWeights:
     tabulated: RiskSweep
     sweep: RiskSweep
     balanced_risk: float
-    break_even: Mapping[str, float]
+    break_even: Mapping[str, BreakEven]
     neutral_sweep: pl.DataFrame
+    effort: pl.DataFrame
     calibration: Calibration
     axes: tuple[str, ...]
     notes: tuple[str, ...]
@@ -86,8 +96,10 @@ def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame 
 
     Raises
     ------
+    NoWeightsError
+        A section is missing, no item has all three statistics, or no effort has value (A'w = 0).
     DataError
-        A section is missing, no item has all three statistics, or ``user_weights`` lacks an item.
+        ``user_weights`` lacks an item, or the calibration asked for does not exist.
     """
     items, notes = _joined(audit, config)
     axes = audit.improvability.axes if audit.improvability is not None else ()
@@ -106,40 +118,78 @@ def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame 
     )
     optimum = optimal_weights(model)
     directions = _schemes(items, audit, user_weights, notes)
+    schemes = {
+        name: evaluate_scheme(model, direction, name=name, optimum=optimum) for name, direction in directions.items()
+    }
     gain, risk = float(np.sum((technology.T @ welfare) ** 2)) / calibration.c0, float(noise @ welfare**2)
     balanced = gain / risk if risk > 0 else np.nan
     grid = balanced * 10.0**SWEEP_DECADES if np.isfinite(balanced) and balanced > 0 else np.array([0.0])
-    chosen = np.zeros(items.height, dtype=bool)
-    chosen[list(optimum.undetermined)] = True
+    undetermined = np.zeros(items.height, dtype=bool)
+    undetermined[list(optimum.undetermined)] = True
+    framings = _framings(items, config)
     return ItemWeights(
+        model=model,
         items=items.with_columns(
             weight=optimum.weights,
             weight_share=pl.Series(optimum.shares).fill_nan(None),
-            weight_undetermined=chosen,
+            weight_undetermined=undetermined,
             uniform_share=pl.lit(1.0 / items.height),
         ),
-        model=model,
         optimum=optimum,
-        schemes={
-            name: evaluate_scheme(model, direction, name=name, optimum=optimum)
-            for name, direction in directions.items()
-        },
-        tabulated=risk_sweep(model, config.lab.risk_values, directions),
+        schemes=schemes,
+        tabulated=risk_sweep(model, _tabulated(config.lab), directions),
         sweep=risk_sweep(model, grid, directions),
         balanced_risk=float(balanced),
-        break_even={framing: _break_even(technology, items[column].to_numpy()) for framing, column in FRAMINGS.items()},
-        neutral_sweep=_neutral_sweep(technology, items, noise, config.lab),
+        break_even=_break_even(technology, items, framings, config),
+        neutral_sweep=_neutral_sweep(technology, framings, noise, config.lab),
+        effort=_effort(model, optimum, schemes, directions, axes),
         calibration=calibration,
         axes=axes,
-        notes=(*notes, *optimum.warnings),
+        notes=(*notes, *_notes(optimum), *(f"{text[0].upper()}{text[1:]}." for text in optimum.warnings)),
     )
+
+
+def _tabulated(lab: LabChoices) -> tuple[float, ...]:
+    """Return the r in force and the configured others."""
+    return tuple(dict.fromkeys((lab.risk_aversion, *lab.risk_values)))
+
+
+def _framings(items: pl.DataFrame, config: Config) -> dict[str, FloatArray]:
+    """Return welfare on [1,5] under each framing, and under the mixture that is in force."""
+    framings = {name: items[column].to_numpy() for name, column in FRAMINGS.items()}
+    return framings | {IN_FORCE: items["welfare"].to_numpy() + config.welfare.neutral}
+
+
+def _notes(optimum: OptimalWeights) -> list[str]:
+    if optimum.weights.sum() > 0 or not optimum.weights.any():
+        return []
+    return [
+        "The optimal weights sum to a negative number, so shares are of the sum of absolute weights and do not add "
+        "up to 1; weights.csv is no score to publish as it stands."
+    ]
+
+
+def _effort(
+    model: ItemAggregation,
+    optimum: OptimalWeights,
+    schemes: Mapping[str, SchemeResult],
+    directions: Mapping[str, FloatArray],
+    axes: tuple[str, ...],
+) -> pl.DataFrame:
+    """Return what each scheme at its best scale makes the developer spend, in dollars per axis."""
+    c0 = float(model.curvature)
+    spent = {"optimum": optimum.effort}
+    for name, direction in directions.items():
+        spent[name] = schemes[name].best_scale * (model.technology.T @ direction) / c0
+    rows = [(name, axis, float(usd)) for name, effort in spent.items() for axis, usd in zip(axes, effort, strict=True)]
+    return pl.DataFrame(rows, schema=["scheme", "axis", "usd"], orient="row")
 
 
 def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
     """Return the items with welfare, slopes on every axis and noise, and what was left out."""
     if audit.welfare is None or audit.improvability is None or audit.noise is None:
         missing = {"welfare", "improvability", "noise"} - set(audit.sections)
-        raise DataError(f"weights need welfare, improvability and noise; missing: {', '.join(sorted(missing))}")
+        raise NoWeightsError(f"weights need welfare, improvability and noise; missing: {', '.join(sorted(missing))}")
     share = config.welfare.automation_share
     axes = audit.improvability.axes
     slopes = [slope_name(axis) for axis in axes]
@@ -151,17 +201,17 @@ def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
     complete = together.drop_nulls(["w_auto", "w_aug", "sigma2", *slopes])
     items = complete.filter(pl.col("cost_eligible") & pl.col("noise_eligible")).sort(*ITEM)
     if items.height == 0:
-        raise DataError(
+        raise NoWeightsError(
             "no item has welfare, slopes and noise, and lies within the eligibility limits",
             hint="check that task and doc_id name the same items in all tables, or widen [eligibility]",
         )
     notes = []
     if complete.height < together.height:
         left = together.height - complete.height
-        notes.append(f"{left} items of all three tables lack a welfare value or a slope and carry no weight.")
+        notes.append(f"{count(left, 'item')} of all three tables without a welfare value or a slope: no weight.")
     if items.height < complete.height:
         left = complete.height - items.height
-        notes.append(f"{left} items with all three statistics lie outside the eligibility limits and carry no weight.")
+        notes.append(f"{count(left, 'item')} with all three statistics outside the eligibility limits: no weight.")
     mixture = share * pl.col("w_auto") + (1 - share) * pl.col("w_aug")
     keep = [*ITEM, "w_auto", "w_aug", *slopes, "cost_usd", "cheapest_axis", "sigma2", "sigma"]
     return items.select(keep).with_columns(welfare=mixture - config.welfare.neutral), notes
@@ -219,23 +269,34 @@ def _user_scheme(items: pl.DataFrame, user_weights: pl.DataFrame, notes: list[st
     return joined["weight"].to_numpy()
 
 
-def _break_even(technology: FloatArray, welfare: FloatArray) -> float:
-    """Return the neutral point t at which u'M(w - t 1) = 0 for uniform u; NaN where uniform moves nothing.
+def _break_even(
+    technology: FloatArray, items: pl.DataFrame, framings: Mapping[str, FloatArray], config: Config
+) -> dict[str, BreakEven]:
+    tasks = items["task"].rank("dense").to_numpy().astype(np.int64) - 1
+    draws = config.resampling
+    return {
+        framing: break_even(
+            technology,
+            welfare,
+            tasks,
+            replicates=draws.replicates,
+            level=draws.level,
+            rng=np.random.default_rng([draws.seed, STREAM]),
+        )
+        for framing, welfare in framings.items()
+    }
 
-    u'Mw is linear in t and C = c0 I scales it only, so the answer needs no calibration. Below it the plain
-    average points the right way, above it the wrong way.
+
+def _neutral_sweep(
+    technology: FloatArray, framings: Mapping[str, FloatArray], noise: FloatArray, lab: LabChoices
+) -> pl.DataFrame:
+    """Return the plain average's efficiency over neutral points.
+
+    The curvature is calibrated anew at each point, by the rule auto, unless ``lab.curvature`` is set.
     """
-    pull = technology @ technology.sum(axis=0)  # M u up to scale
-    total = float(pull.sum())
-    return float(pull @ welfare) / total if total > 0 else np.nan
-
-
-def _neutral_sweep(technology: FloatArray, items: pl.DataFrame, noise: FloatArray, lab: LabChoices) -> pl.DataFrame:
-    """Return the plain average's efficiency over neutral points; c0 is calibrated afresh at each, rule auto."""
     rows = []
-    uniform = np.full(items.height, 1.0 / items.height)
-    for framing, column in FRAMINGS.items():
-        stated = items[column].to_numpy()
+    uniform = np.full(len(noise), 1.0 / len(noise))
+    for framing, stated in framings.items():
         for neutral in NEUTRAL_POINTS:
             welfare = stated - neutral
             try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
+from benchwright._json import json_safe
 from benchwright.mechanism._weights import IDLE_LEVERAGE, Factors, Solution
 
 if TYPE_CHECKING:
@@ -21,21 +21,6 @@ CONDITION_LIMIT = 1e10
 GROUPED_AT_MOST = 200  # more undetermined items than this are not searched for identical copies
 SAME_ROW = 1e-9
 ROUNDING = 1e-14  # relative to the greatest entry: below it a weight or effort has no sign
-
-
-def json_safe(value: Any) -> Any:
-    """``value`` in types that JSON knows; NaN and infinities become None."""
-    if isinstance(value, np.ndarray):
-        return json_safe(value.tolist())
-    if isinstance(value, dict):
-        return {str(key): json_safe(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_safe(entry) for entry in value]
-    if isinstance(value, np.generic):
-        return json_safe(value.item())
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    return value
 
 
 def item_name(names: Sequence[str] | None, position: int) -> str:
@@ -112,7 +97,7 @@ class OptimalWeights:
 
     @property
     def negative_share(self) -> float:
-        """Share of the items that are hedges: a model that solves one loses score."""
+        """Share of the items with a negative weight: a model that solves one loses score."""
         return float(self.negative.mean())
 
     @property
@@ -274,7 +259,7 @@ def weight_warnings(result: OptimalWeights, x: Factors, solution: Solution) -> I
             " fewer seeds than items; consider shrinkage towards a diagonal (`noise_variance` > 0)"
         )
     if hedges := np.flatnonzero(result.negative).tolist():
-        yield f"negative weight on {_listed(names, hedges)}: a hedge, a model that solves it loses score"
+        yield f"negative weight on {_listed(names, hedges)}: a model that solves one loses score"
     if axes := result.negative_effort_axes:
         called = [str(axis) if result.axis_names is None else result.axis_names[axis] for axis in axes]
         yield f"negative effort on axes {', '.join(called)}: the closed form allows it, a lab may not"

@@ -1,18 +1,18 @@
 """Write a report folder: whole or not at all.
 
-Everything is written into a hidden folder beside the target and moved into place in one step, so that an
-interrupted or failed run leaves the target as it was.
+Everything is written into a hidden folder beside the target and moved into place at the end. A run that fails
+or is interrupted leaves the target as it was; after one that was killed, the next run does.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchwright._staging import move_in, recover, staging
 from benchwright.auditing.items import column_metadata
 from benchwright.errors import UsageError
 from benchwright.logs.item_tables import ITEM
@@ -51,9 +51,9 @@ def write_report(
     UsageError
         The folder is not empty, not a folder, or cannot be written.
     """
-    say = progress or (lambda _: None)
+    say = (lambda _: None) if progress is None else progress
     target = Path(out)
-    with staging(target, overwrite=overwrite) as stage:
+    with _whole(target, overwrite=overwrite) as stage:
         say("tables")
         _write_numbers(report, stage)
         if page or figures:
@@ -107,29 +107,26 @@ def _write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def staging(target: Path, *, overwrite: bool) -> Iterator[Path]:
+def _whole(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a folder that becomes ``target`` when the block ends, and vanishes if it fails."""
-    check_target(target, overwrite=overwrite)
-    stage = target.parent / f".{target.name}.partial-{os.getpid()}"
+    doing = "write beside"
     try:
+        check_target(target, overwrite=overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_stale(target, "partial")
-        stage.mkdir()
+        with staging(target) as stage:
+            doing = "write"
+            yield stage
+            check_target(target, overwrite=overwrite)  # another run may have written there meanwhile
+            move_in(stage, target)
     except OSError as error:
-        raise UsageError(
-            f"cannot write beside {target}: {error.strerror}", hint="choose another folder with -o"
-        ) from None
-    try:
-        yield stage
-        _move_into_place(stage, target)
-    except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror}", hint="choose another folder with -o") from None
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        raise UsageError(f"cannot {doing} {target}: {error.strerror}", hint="choose another folder with -o") from None
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
-    """Raise unless ``target`` is new, empty, or an earlier report that may be overwritten."""
+    """Raise unless ``target`` is new, empty, or an earlier report that may be overwritten.
+
+    A report that a killed run had moved aside is put back first, so that it counts as there.
+    """
     if Path.cwd().is_relative_to(target.resolve()):  # it would be moved away under the caller's feet
         raise UsageError(
             f"output {target} is the working directory or holds it",
@@ -141,6 +138,8 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         what = "cannot be written" if parent.is_dir() else "is not a folder"
         raise UsageError(f"output {target}: {parent} {what}", hint="choose another folder with -o")
+    if parent == target.parent:
+        recover(target)
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise UsageError(f"output {target} is not a folder", hint="choose another folder with -o")
     if not target.is_dir() or not any(target.iterdir()):
@@ -151,41 +150,3 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise UsageError(
             f"output folder {target} already holds a report", hint="add --overwrite, or choose a new folder with -o"
         )
-
-
-def _move_into_place(stage: Path, target: Path) -> None:
-    old = target.parent / f".{target.name}.old-{os.getpid()}"
-    had_one = target.exists()
-    if had_one:
-        target.replace(old)
-    try:
-        stage.replace(target)
-    except OSError:
-        if had_one:
-            old.replace(target)
-        raise
-    _remove_stale(target, "old")  # what an earlier run was killed over goes only now that a report is in place
-
-
-def _remove_stale(target: Path, kind: str) -> None:
-    """Remove what this run or killed ones left beside the target under ``.<name>.<kind>-<process>``."""
-    prefix = f".{target.name}.{kind}-"
-    for left in list(target.parent.iterdir()):
-        owner = left.name.removeprefix(prefix)
-        if left.name.startswith(prefix) and owner.isdecimal() and not _alive(int(owner)):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    """Return whether another process of that number runs; True where that cannot be told."""
-    if process == os.getpid():
-        return False  # left by an earlier process of our number, as happens in containers
-    if os.name == "nt":
-        return True  # there, the question would be a signal
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return True

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import altair as alt
 import numpy as np
 import polars as pl
 
 from benchwright.auditing._kernels import quantile_position
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
-from benchwright.report.style import BLUE, GREEN, GREY, INK, MUTED, ORANGE, RED, SKY, Chart, rule_at, themed
+from benchwright.report.style import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, RED, SKY, Chart, rule_at, themed
 
 CURVE_POINTS = 400
-LABELLED = 4  # bubbles that carry their name; the others show it on hover
-FAMILY_COLOURS = [ORANGE, BLUE, GREEN, GREY]
+LABELLED = 3  # bubbles that carry their name; the others show it on hover
+LEFT, RIGHT = 2.0, 4.0  # names near an edge of the map grow inwards
+LEFT_ALIGNED: Literal["left"] = "left"
+CENTRED: Literal["center"] = "center"
+RIGHT_ALIGNED: Literal["right"] = "right"
+FAMILY_COLOURS = [PURPLE, SKY, GREEN, GREY]
+MAX_ITEMS_DRAWN = 2000
 QUADRANT_NAMES = {
     "green": "both wanted",
     "automate": "automation only",
@@ -60,18 +67,24 @@ def activity_map(welfare: WelfareAudit, framing: str, threshold: float) -> Chart
             ],
         )
     )
-    names = (
-        alt.Chart(data.sort("share", "label", descending=[True, False]).head(LABELLED))
-        .mark_text(dy=-19, fontSize=11, color=INK, limit=150)
+    largest = data.sort("share", "label", descending=[True, False]).head(LABELLED)
+    names = [
+        alt.Chart(part)
+        .mark_text(align=align, dy=-19, fontSize=11, color=INK, limit=150)
         .encode(x=alt.X("auto:Q", scale=scale), y=alt.Y("aug:Q", scale=scale), text="label:N")
-    )
+        for part, align in (
+            (largest.filter(pl.col("auto") < LEFT), LEFT_ALIGNED),
+            (largest.filter(pl.col("auto").is_between(LEFT, RIGHT)), CENTRED),
+            (largest.filter(pl.col("auto") > RIGHT), RIGHT_ALIGNED),
+        )
+    ]
     cuts = alt.Chart(pl.DataFrame({"one": [1]})).transform_calculate(at=tau)
     cuts = cuts.mark_rule(color=MUTED, strokeDash=[5, 4])
     lines = (
         cuts.encode(x=alt.X("at:Q", scale=scale)),
         cuts.encode(y=alt.Y("at:Q", scale=scale)),
     )
-    return themed(alt.layer(*lines, bubbles, names).add_params(slider), height=430)
+    return themed(alt.layer(*lines, bubbles, *names).add_params(slider), height=430)
 
 
 def welfare_scatter(welfare: WelfareAudit) -> Chart:
@@ -81,6 +94,8 @@ def welfare_scatter(welfare: WelfareAudit) -> Chart:
     data = items.select("task", "doc_id", "w_auto", "w_aug", "quadrant", "on_frontier", group=side)
     data = data.with_columns(pl.col("quadrant").replace(QUADRANT_NAMES))
     front = data.filter("on_frontier").sort("w_auto")
+    if data.height > MAX_ITEMS_DRAWN:
+        data = pl.concat([data.sort("w_auto", "w_aug", "task", "doc_id")[:: -(-data.height // MAX_ITEMS_DRAWN)], front])
     order = data["group"].unique().sort().to_list()
     if welfare.contrast is not None:
         order = [welfare.contrast.first, welfare.contrast.second]
@@ -206,7 +221,8 @@ def _ranked_chart(data: pl.DataFrame, quantiles: pl.DataFrame, n: int, y: alt.Y,
     ]
     bars = alt.Chart(marks).mark_rule(color=INK, strokeWidth=2).encode(x="low:Q", x2="high:Q", y=y, tooltip=tips)
     dots = alt.Chart(marks).mark_point(shape="diamond", filled=True, size=110, color=INK).encode(x=x, y=y, tooltip=tips)
-    return themed(alt.layer(points, bars, dots))
+    layers = [points, bars, dots] if marks["low"].is_not_null().any() else [points, dots]
+    return themed(alt.layer(*layers))
 
 
 def family_noise(noise: NoiseAudit) -> Chart:
@@ -224,11 +240,14 @@ def family_noise(noise: NoiseAudit) -> Chart:
         alt.Tooltip("median_p:Q", title="median score", format=".3f"),
     ]
     stems = base.mark_rule(color=GREY).encode(x=alt.X("zero:Q"), x2="median_z:Q").transform_calculate(zero="0")
-    dots = base.mark_circle(opacity=1, size=150, color=BLUE).encode(
-        x=alt.X("median_z:Q", title="median Z (seed noise relative to a coin flip)"),
+    dots = base.mark_circle(opacity=1, size=110, color=BLUE).encode(
+        x=alt.X("median_z:Q", title="median Z (a coin flip is 1)"),
         tooltip=tips,
     )
-    return themed(alt.layer(stems, rule_at(noise.reference_z, "x"), dots), height=max(180, 40 * data.height))
+    layers = [stems, rule_at(noise.reference_z, "x")]
+    if data["z_lo"].is_not_null().any():
+        layers.append(base.mark_rule(color=INK, strokeWidth=3).encode(x="z_lo:Q", x2="z_hi:Q", tooltip=tips))
+    return themed(alt.layer(*layers, dots), height=max(180, 40 * data.height))
 
 
 def family_margins(noise: NoiseAudit) -> Chart | None:

@@ -6,16 +6,12 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from benchwright.mechanism.item_weights import ItemWeights
+from benchwright._words import SCHEME_NAMES
+from benchwright.mechanism.item_weights import IN_FORCE, ItemWeights
 from benchwright.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Chart, rule_at, themed
 
 MAX_ITEMS_DRAWN = 1500
-SCHEME_NAMES = {
-    "uniform": "plain average of items",
-    "task_means": "mean of task means",
-    "size_weighted": "task means by task size",
-    "user": "your weights",
-}
+BEST = "the best weights"
 
 
 def weights_against_uniform(weights: ItemWeights) -> Chart:
@@ -25,7 +21,7 @@ def weights_against_uniform(weights: ItemWeights) -> Chart:
         picked = np.linspace(0, items.height - 1, MAX_ITEMS_DRAWN).round().astype(np.int64)
         items = items.sort("multiple")[np.unique(picked)]
     items = items.with_columns(
-        sign=pl.when(pl.col("weight") < 0).then(pl.lit("negative (a hedge)")).otherwise(pl.lit("positive"))
+        sign=pl.when(pl.col("weight") < 0).then(pl.lit("negative")).otherwise(pl.lit("positive"))
     )
     pick = alt.selection_point(fields=["sign"], bind="legend")
     dots = (
@@ -37,7 +33,7 @@ def weights_against_uniform(weights: ItemWeights) -> Chart:
             color=alt.Color(
                 "sign:N",
                 title="weight",
-                scale=alt.Scale(domain=["positive", "negative (a hedge)"], range=[BLUE, RED]),
+                scale=alt.Scale(domain=["positive", "negative"], range=[BLUE, RED]),
             ),
             size=alt.Size(
                 "sigma:Q",
@@ -61,13 +57,22 @@ def weights_against_uniform(weights: ItemWeights) -> Chart:
     return themed(alt.layer(rule_at(0, "y", dash=False), rule_at(1, "y"), dots), height=420)
 
 
-def efficiency_over_risk(weights: ItemWeights) -> Chart:
-    """What each scheme keeps of the best possible surplus, as the developer's risk aversion grows."""
-    data = weights.sweep.to_frame().select("r", "efficiency", scheme=pl.col("scheme").replace(SCHEME_NAMES))
-    names = [SCHEME_NAMES[name] for name in weights.schemes]
+def value_over_risk(weights: ItemWeights) -> Chart | None:
+    """What the best weights and each scheme keep of the first-best value, over the developer's risk aversion."""
+    total = weights.optimum.first_best
+    if not (weights.balanced_risk > 0 and total > 0):
+        return None
+    sweep = weights.sweep.to_frame()
+    best = sweep.unique("r", maintain_order=True).select(
+        "r", value=pl.col("optimum_surplus") / total, efficiency=pl.lit(1.0), scheme=pl.lit(BEST)
+    )
+    others = sweep.select(
+        "r", "efficiency", value=pl.col("surplus") / total, scheme=pl.col("scheme").replace(SCHEME_NAMES)
+    ).select(best.columns)
+    names = [BEST, *(SCHEME_NAMES[name] for name in weights.schemes)]
     lines = (
-        alt.Chart(data.filter(pl.col("r") > 0))
-        .mark_line(point=True, strokeWidth=2.5)
+        alt.Chart(pl.concat([best, others]))
+        .mark_line(strokeWidth=2.5)
         .encode(
             x=alt.X(
                 "r:Q",
@@ -76,27 +81,32 @@ def efficiency_over_risk(weights: ItemWeights) -> Chart:
                 axis=alt.Axis(format="~g"),
             ),
             y=alt.Y(
-                "efficiency:Q",
+                "value:Q",
                 scale=alt.Scale(domain=[0, 1]),
                 axis=alt.Axis(format=".0%"),
-                title="share of the best surplus kept",
+                title="share of the first-best value",
             ),
             color=alt.Color("scheme:N", title=None, sort=names, legend=alt.Legend(columns=2)),
             strokeDash=alt.StrokeDash("scheme:N", sort=names, legend=None),
             tooltip=[
                 "scheme:N",
                 alt.Tooltip("r:Q", format=".3~g"),
-                alt.Tooltip("efficiency:Q", format=".1%"),
+                alt.Tooltip("value:Q", title="of first-best", format=".1%"),
+                alt.Tooltip("efficiency:Q", title="of the best weights", format=".1%"),
             ],
         )
     )
-    return themed(alt.layer(rule_at(weights.balanced_risk, "x"), lines), height=320)
+    return themed(alt.layer(rule_at(weights.balanced_risk, "x", log=True), lines), height=320)
 
 
 def efficiency_over_neutral(weights: ItemWeights, neutral: float) -> Chart:
     """What the plain average keeps as the neutral point of welfare moves."""
+    data = weights.neutral_sweep
+    turning = weights.break_even
+    if any(turning[IN_FORCE].point == turning[name].point for name in turning if name != IN_FORCE):
+        data = data.filter(pl.col("framing") != IN_FORCE)  # one framing is in force, no mixture
     chart = (
-        alt.Chart(weights.neutral_sweep)
+        alt.Chart(data)
         .mark_line(strokeWidth=2.5)
         .encode(
             x=alt.X("neutral:Q", title="neutral point: welfare below it does harm", scale=alt.Scale(domain=[1, 5])),
@@ -106,7 +116,7 @@ def efficiency_over_neutral(weights: ItemWeights, neutral: float) -> Chart:
                 axis=alt.Axis(format=".0%"),
                 title="kept by the plain average",
             ),
-            color=alt.Color("framing:N", title="welfare framing", scale=alt.Scale(range=[PURPLE, GREEN])),
+            color=alt.Color("framing:N", title="welfare framing", scale=alt.Scale(range=[PURPLE, GREEN, ORANGE])),
             tooltip=[
                 "framing:N",
                 alt.Tooltip("neutral:Q", format=".1f"),
@@ -117,10 +127,12 @@ def efficiency_over_neutral(weights: ItemWeights, neutral: float) -> Chart:
     return themed(alt.layer(rule_at(neutral, "x"), chart), height=300)
 
 
-def loss_decomposition(weights: ItemWeights) -> Chart:
+def loss_decomposition(weights: ItemWeights) -> Chart | None:
     """First-best value of each scheme, split into what is kept, what risk takes and what is misdirected."""
     optimum = weights.optimum
-    rows = [("optimal weights", optimum.surplus, optimum.risk, optimum.misdirection)]
+    if not optimum.first_best > 0:
+        return None
+    rows = [(BEST, optimum.surplus, optimum.risk, optimum.misdirection)]
     rows += [
         (SCHEME_NAMES[name], scheme.surplus, scheme.risk, scheme.misdirection)
         for name, scheme in weights.schemes.items()
@@ -140,7 +152,7 @@ def loss_decomposition(weights: ItemWeights) -> Chart:
         alt.Chart(data)
         .mark_bar(stroke="white")
         .encode(
-            y=alt.Y("scheme:N", sort=[row[0] for row in rows], title=None),
+            y=alt.Y("scheme:N", sort=[row[0] for row in rows], title=None, axis=alt.Axis(labelLimit=230)),
             x=alt.X(
                 "share:Q",
                 stack="zero",

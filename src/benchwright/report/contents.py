@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -60,7 +61,17 @@ class AuditReport:
             notes.append(f"No weights: {self.no_weights}.")
         return tuple(dict.fromkeys([*notes, f"No leaderboard.csv: {NO_SCORES}."]))
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return the item metadata layer."""
+        return self.items
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what summary.json holds."""
+        from benchwright.report.summary import summary
+
+        return summary(self)
+
     def __str__(self) -> str:
         from benchwright.report.findings import findings
 
-        return "\n".join(f"- {finding.text}" for finding in findings(self))
+        return "\n".join(f"- {finding.title}: {finding.text}" for finding in findings(self))

@@ -42,7 +42,7 @@ class Figure:
         spec = copy.deepcopy(self.spec)
         spec["width"] = "container"
         spec["autosize"] = {"type": "fit", "contains": "padding"}
-        text = json.dumps(spec, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+        text = json.dumps(spec, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     def svg(self) -> str:
@@ -102,16 +102,18 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
         yield (
             "noise-families",
             "noise",
-            "Which families are noisy beyond a coin flip",
+            "Seed noise by family, next to a coin flip",
             "Median Z per family: seed noise divided by the noise of a coin with the same mean score. The "
-            "dashed line is the paper's reference 1/sqrt(K); items may lie below it.",
+            "dashed line is the paper's reference 1/sqrt(K); items may lie below "
+            "it. Bars are intervals of the median over the family's items.",
             audit_charts.family_noise(noise),
         )
         yield (
             "noise-margins",
             "noise",
-            "Narrow margins go with noise",
-            "Items that models get right: how close the best wrong answer comes to the right one, per family.",
+            "Margins and noise by family",
+            "On items that models get right: log-likelihood per character of the right answer over that of the best "
+            "wrong one; at the dashed line they tie.",
             audit_charts.family_margins(noise),
         )
     if report.weights is not None:
@@ -138,7 +140,8 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
         "welfare-scatter",
         "welfare",
         "Welfare of every item, both ways of asking",
-        "Up and right is better. The line is the Pareto frontier: no other item beats those on both counts.",
+        "Up and right is better. The line is the Pareto frontier: no other item matches or beats those on both "
+        "counts and beats them on one. Of more than 2,000 items an even selection is drawn, and the whole frontier.",
         audit_charts.welfare_scatter(welfare),
     )
     if welfare.contrast is not None:
@@ -147,7 +150,8 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
                 f"welfare-ecdf-{column.removeprefix('w_')}",
                 "welfare",
                 f"Distribution of {title}",
-                "A curve further right means more welfare throughout.",
+                "Where one curve lies to the right, its family has more welfare at that level; where curves cross, "
+                "neither leads throughout.",
                 audit_charts.welfare_ecdf(welfare, welfare.contrast, column, f"{title} ({column})"),
             )
 
@@ -160,19 +164,17 @@ def _weights(report: AuditReport) -> Iterator[_Row]:
         "weights-against-uniform",
         "weights",
         "Optimal weights against uniform",
-        "The dashed line is a weight equal to everybody's. Items below zero are hedges: a model that solves one "
-        "loses score.",
+        "The dashed line is a weight equal to everybody's. A model that solves an item below zero loses score.",
         weight_charts.weights_against_uniform(weights),
     )
-    lost = all(scheme.lowers_welfare for scheme in weights.schemes.values())
     yield (
-        "efficiency-over-risk",
+        "value-over-risk",
         "weights",
-        "What simple schemes keep of the best possible surplus",
-        "Each scheme at its own best scale, from developers who ignore noise (left) to developers who fear it "
-        "(right). At the dashed line the risk of first-best weights costs as much as they earn."
-        + (" Here all stay at 0 %: rewarding any of them lowers welfare." if lost else ""),
-        weight_charts.efficiency_over_risk(weights),
+        "What weights keep of the first-best value, over risk aversion",
+        "Each scheme at its own best scale, from developers who ignore noise (left) to developers who fear it (right); "
+        "a scheme at 0 % lowers welfare if rewarded. The cost of effort stays as calibrated at the r in force. At the "
+        "dashed line the risk of first-best weights costs as much as they earn.",
+        weight_charts.value_over_risk(weights),
     )
     yield (
         "loss-decomposition",
@@ -185,8 +187,8 @@ def _weights(report: AuditReport) -> Iterator[_Row]:
     yield (
         "efficiency-over-neutral",
         "weights",
-        "The neutral point decides the sign",
-        "What the plain average keeps as the neutral point of welfare moves; 0 % means that rewarding it lowers "
-        "welfare. The dashed line is the neutral point in force.",
+        "How much hangs on the neutral point",
+        "What the plain average keeps as the neutral point of welfare moves, the cost of effort calibrated anew at "
+        "each; 0 % means that rewarding it lowers welfare. The dashed line is the neutral point in force.",
         weight_charts.efficiency_over_neutral(weights, report.config.welfare.neutral),
     )

@@ -1,27 +1,31 @@
-"""What a report opens with: findings in plain sentences, with numbers, and no stronger than the evidence."""
+"""What a report opens with: findings in plain sentences, with numbers and intervals, no stronger than the evidence.
+
+A title states only what its own numbers show. To add a finding, yield it from the function of its section.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from math import isfinite
+from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 
+from benchwright._words import SCHEME_NAMES, count, dollars, p_value, percent
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
-from benchwright.mechanism.item_weights import ItemWeights
+from benchwright.mechanism.break_even import BreakEven
+from benchwright.mechanism.item_weights import IN_FORCE, ItemWeights
 from benchwright.report.contents import AuditReport
-from benchwright.report.words import count, dollars, p_value, percent
 
-NEAR_BREAK_EVEN = 0.25
 AS_GOOD = 0.99
+FAR_APART = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: the section it belongs to, a short title, and one to three sentences."""
+    """One finding: the section it belongs to, a short title, and a few sentences."""
 
     section: Literal["welfare", "improvability", "noise", "weights"]
     title: str
@@ -46,47 +50,97 @@ def findings(report: AuditReport) -> tuple[Finding, ...]:
 def _weights(weights: ItemWeights, neutral: float) -> Iterator[Finding]:
     n = count(weights.items.height, "item")
     uniform = weights.schemes["uniform"]
-    moves = [f"{point:.2f} under {framing}" for framing, point in weights.break_even.items() if np.isfinite(point)]
-    flips = f"The sign turns at a neutral point of {' and '.join(moves)}" if moves else ""
-    near = min((abs(point - neutral) for point in weights.break_even.values()), default=np.inf)
-    caution = " — close to the one in force, so this rests on that choice." if near < NEAR_BREAK_EVEN else "."
-    flips = f" {flips} (in force: {neutral:g}){caution}" if flips else ""
-    if np.isnan(uniform.efficiency):
-        yield Finding(
-            "weights",
-            "No incentive has value",
-            f"On these {n} no effort axis moves welfare, so no weights can help.",
-        )
+    if not isfinite(uniform.efficiency):
+        text = f"On these {n} no effort axis moves welfare, so no weights can help."
+        yield Finding("weights", "No incentive has value", text)
         return
+    turning = weights.break_even[IN_FORCE]
+    settled = turning.settles(neutral)
     if uniform.lowers_welfare:
-        yield Finding(
-            "weights",
-            "The plain average points the wrong way",
-            f"On the {n} with welfare, cost and noise, rewarding the plain average lowers welfare at any "
-            f"strength: effort goes where items' welfare is below the neutral point.{flips}",
+        title = "The plain average points the wrong way"
+        text = (
+            f"On the {n} with welfare, cost and noise, rewarding the plain average lowers welfare at any strength: "
+            "the effort it calls for lifts harmful items, or lowers valued ones, by more than it helps."
         )
     else:
-        table = weights.tabulated
-        kept = ", ".join(
-            f"{percent(float(e))} at r = {r:g}"
-            for r, e in zip(table.risk_aversions, table.efficiency["uniform"], strict=True)
+        r = weights.optimum.risk_aversion
+        others = weights.tabulated
+        kept = "; ".join(
+            f"{percent(float(value))} at r = {level:g}"
+            for level, value in zip(others.risk_aversions, others.efficiency["uniform"], strict=True)
+            if level != r
         )
-        good = min(float(e) for e in table.efficiency["uniform"]) >= AS_GOOD
-        title = "The plain average is about as good as any weights" if good else "What the plain average keeps"
-        yield Finding(
-            "weights",
-            title,
-            f"On the {n} with welfare, cost and noise, the plain average keeps {kept} of what the best weights "
-            f"would bring (r: how much developers fear noise).{flips}",
+        title = "The plain average is about as good as any weights"
+        if uniform.efficiency < AS_GOOD:
+            title = f"The plain average keeps {percent(uniform.efficiency, 0)} of what the best weights would bring"
+        text = (
+            f"On the {n} with welfare, cost and noise, the plain average keeps {percent(uniform.efficiency)} of what "
+            f"the best weights would bring at r = {r:g}, the developer's risk aversion in force"
+            f"{f' ({kept})' if kept else ''}."
         )
-    optimum = weights.optimum
-    text = (
-        f"{percent(optimum.negative_share)} of the optimal weights are negative: they hedge, and a model that "
-        "solves such an item loses score. A board that cannot publish negative weights needs constrained ones."
-    )
+    if not settled and uniform.alignment != 0:
+        title = "Whether the plain average helps is not settled"
+    yield Finding("weights", title, f"{text} {_turning(turning, neutral, settled)}")
+    yield from _other_schemes(weights)
+    yield from _optimum(weights)
+
+
+def _turning(turning: BreakEven, neutral: float, settled: bool) -> str:
+    if not isfinite(turning.point):
+        return "It moves no item on balance, so no neutral point turns it."
+    text = f"It helps where the neutral point of welfare lies below {turning.point:.2f}"
+    low, high = turning.interval
+    if not isfinite(low):
+        return f"{text} (in force: {neutral:g}); with one task there is no interval."
+    text += f" ({percent(turning.level, 0)} interval {low:.2f} to {high:.2f}, tasks resampled; in force: {neutral:g})"
+    return f"{text}." if settled else f"{text}: another sample of tasks could turn the sign."
+
+
+def _other_schemes(weights: ItemWeights) -> Iterator[Finding]:
+    """Schemes that point the other way than the plain average, and always the user's own."""
+    sign = weights.schemes["uniform"].alignment
+    parts = []
+    for name, scheme in weights.schemes.items():
+        if name == "uniform" or (scheme.alignment == sign and name != "user"):
+            continue
+        if scheme.lowers_welfare:
+            parts.append(f"rewarding {SCHEME_NAMES[name]} lowers welfare")
+        else:
+            parts.append(f"{SCHEME_NAMES[name]} would keep {percent(scheme.efficiency)}")
+    if parts:
+        text = f"On the same items, {', and '.join(parts)}. How tasks are weighted is part of the choice."
+        yield Finding("weights", "Other simple schemes do not all agree", text)
+
+
+def _optimum(weights: ItemWeights) -> Iterator[Finding]:
+    optimum, items = weights.optimum, weights.items
+    effort = dict(zip(weights.axes, optimum.effort, strict=True))
+    unwanted = [weights.axes[axis] for axis in optimum.negative_effort_axes]
+    if unwanted:
+        spent = ", ".join(f"{axis} {dollars(float(effort[axis]))}" for axis in unwanted)
+        text = (
+            f"The optimum asks for less effort than none ({spent}): it would have developers un-train, which none "
+            "can do. What simple schemes keep is measured against an ideal out of reach."
+        )
+        yield Finding("weights", "The best weights are no program that a developer can follow", text)
     if optimum.undetermined:
-        text += f" {count(len(optimum.undetermined), 'weight')} cannot be determined from the data."
-    if optimum.negative_share > 0 or optimum.undetermined:
+        many = count(len(optimum.undetermined), "weight")
+        text = (
+            f"{many} of {items.height} are fixed only in combination: noise there is absent or too small to count, at "
+            f"r = {optimum.risk_aversion:g} and this budget. The smallest-norm choice is written."
+        )
+        yield Finding("weights", "Some weights are not determined", text)
+        return
+    negative = items.filter(optimum.negative)
+    if negative.height:
+        hedges = negative.filter(pl.col("welfare") > 0).height
+        text = (
+            f"{negative.height} of {items.height} items carry a negative weight, so a model that solves one loses "
+            f"score: {negative.height - hedges} are worth less than the neutral point, {hedges} are worth more and "
+            "serve as hedges. A board that cannot publish such weights needs constrained ones."
+        )
+        if optimum.weights.sum() <= 0:
+            text += " The weights sum to a negative number: weights.csv is no score to publish as it stands."
         yield Finding("weights", "The best weights are not all positive", text)
 
 
@@ -100,42 +154,38 @@ def _welfare(welfare: WelfareAudit, threshold: float) -> Iterator[Finding]:
         total = dict(at.select("unit", "total").unique().iter_rows())
         slots = "; ".join(
             f"asked as {unit.removesuffix(' slots')}, {percent(share[unit, 'green'])} of {total[unit]:,} activity "
-            f"slots are work that people want both automated and helped with, {percent(share[unit, 'red'])} work "
-            "that they want neither way"
+            f"slots go to work that people want both automated and helped with, {percent(share[unit, 'red'])} to "
+            "work that they want neither way"
             for unit in ("automation slots", "augmentation slots")
         )
-        little = share["items", "green"] < share["items", "red"]
+        one = (share["items", "automate"] or 0.0) + (share["items", "augment"] or 0.0)
         yield Finding(
             "welfare",
-            f"{'Little' if little else 'Much'} of the benchmark stands for work that people want touched",
-            f"At threshold {threshold:g}: {slots}. Counted by items, {percent(share['items', 'green'])} of "
-            f"{total['items']:,} pass on both counts and {percent(share['items', 'red'])} on neither.",
+            "What work the items stand for",
+            f"At threshold {threshold:g}: {slots}. Of {count(total['items'], 'item')}, "
+            f"{percent(share['items', 'green'])} reach it on both counts, {percent(one)} on one and "
+            f"{percent(share['items', 'red'])} on neither.",
         )
 
 
 def _family_gap(contrast: FamilyContrast) -> Finding:
-    parts = [
-        _gap(contrast.w_aug, "if models help"),
-        _gap(contrast.w_auto, "if models take over"),
-    ]
     return Finding(
         "welfare",
         f"Items of family {contrast.first} against {contrast.second}",
-        f"On the scale from 1 to 5, {contrast.second} items are worth {parts[0]}, and {parts[1]}. Intervals and "
-        "p-values resample whole tasks; p is two-sided.",
+        f"On the scale from 1 to 5, {contrast.second} items are worth {_gap(contrast.w_aug, 'if models help')}, and "
+        f"{_gap(contrast.w_auto, 'if models take over')}. Whole tasks are resampled; p is two-sided.",
     )
 
 
 def _gap(contrast: Contrast, framing: str) -> str:
     low, high = contrast.interval
     size = f"{abs(contrast.difference):.2f} {'more' if contrast.difference >= 0 else 'less'}"
-    if not np.isfinite(low):
-        return f"{size} {framing} (no interval: a family has one task)"
-    interval = f"{percent(contrast.level, 0)} interval {low:.2f} to {high:.2f}"
-    p = contrast.permutation_p
-    text = f"{size} {framing} ({interval}; {p_value(p, contrast.replicates)}"
+    p = p_value(contrast.permutation_p, contrast.replicates)
+    if not isfinite(low):
+        return f"{size} {framing} (no interval, a family has one task; {p})"
+    text = f"{size} {framing} ({percent(contrast.level, 0)} interval {low:.2f} to {high:.2f}; {p}"
     outside = low > 0 or high < 0
-    if outside and p > 1 - contrast.level:
+    if outside and contrast.permutation_p > 1 - contrast.level:
         text += "; interval and test disagree: not settled"
     elif not outside:
         text += "; not distinguishable from none"
@@ -144,22 +194,24 @@ def _gap(contrast: Contrast, framing: str) -> str:
 
 def _frontier(contrast: FamilyContrast) -> Finding:
     frontier, first, second = contrast.frontier, contrast.first, contrast.second
-    sides = (contrast.w_auto.dominance, contrast.w_aug.dominance)
-    if all(side.holds_in_sample for side in sides):
-        tail = f"In the sample, {second} items lead at every welfare level on both counts."
-    else:
-        behind = percent(max(side.violation for side in sides))
-        tail = (
-            f"But {second} items do not lead at every welfare level: somewhere their distribution falls behind "
-            f"by {behind} of items."
-        )
+    parts = []
+    for name, side in (("if models take over", contrast.w_auto), ("if they help", contrast.w_aug)):
+        if side.dominance.holds_in_sample:
+            parts.append(f"{name}, {second} items are at no level behind")
+        else:
+            p = p_value(side.dominance.violation_p, side.replicates)
+            parts.append(
+                f"{name}, {second} items fall behind by {percent(side.dominance.violation)} of items somewhere ({p} "
+                "for being behind nowhere)"
+            )
     return Finding(
         "welfare",
         "Who is on the frontier",
         f"{frontier.size} of {count(frontier.n_items, 'item')} lie on the Pareto frontier, "
-        f"{frontier.first_on_frontier or 'none'} of them {first}. {percent(frontier.first_dominated)} of {first} "
-        f"items are beaten on both counts by some {second} item, and {percent(frontier.second_dominated)} of "
-        f"{second} items by some {first} item. {tail}",
+        f"{frontier.first_on_frontier or 'none'} of them {first}. Matched or beaten on both counts, and beaten on "
+        f"one: {percent(frontier.first_dominated)} of {first} items by some {second} item, and "
+        f"{percent(frontier.second_dominated)} of {second} items by some {first} item. Level by level: "
+        f"{'; '.join(parts)}.",
     )
 
 
@@ -173,13 +225,28 @@ def _improvability(improvability: ImprovabilityAudit) -> Iterator[Finding]:
     if not parts:
         return
     centre = improvability.quantiles.filter(pl.col("offset") == 0)
-    ends = dict(centre.select("quantile", "value").iter_rows())
-    text = (
-        f"The cheapest way to lift an item's score is {', '.join(parts)}; dollars are for a full unit of score, "
-        f"a tenth of that buys 0.10. From the cheapest 1 % to the dearest 1 % prices run from "
-        f"{dollars(ends[0.01])} to {dollars(ends[0.99])}: a plain average pays the same for both."
+    at = {row["quantile"]: row for row in centre.iter_rows(named=True)}
+    low, high = at[0.01], at[0.99]
+    apart = high["value"] / low["value"]
+    text = f"The cheapest way to lift an item's score is {', '.join(parts)}; dollars are for a full unit of score."
+    title = "What a unit of score costs"
+    if apart >= FAR_APART:
+        title = "Some items are far cheaper to inflate than others"
+        text += (
+            f" The item at the 1st percentile costs {_priced(low)}, the one at the 99th {_priced(high)}: a plain "
+            "average pays the same for both."
+        )
+    text += " Slopes are estimates, and the cheapest of several noisy ones comes out too cheap."
+    yield Finding("improvability", title, text)
+
+
+def _priced(row: dict[str, float | None]) -> str:
+    rank = (
+        ""
+        if row["rank_lo"] is None
+        else f" (rank {row['position']:,}, interval {row['rank_lo']:,} to {row['rank_hi']:,})"
     )
-    yield Finding("improvability", "Some items are far cheaper to inflate than others", text)
+    return f"{dollars(row['value'])}{rank}"
 
 
 def _noise(noise: NoiseAudit) -> Iterator[Finding]:
@@ -187,20 +254,23 @@ def _noise(noise: NoiseAudit) -> Iterator[Finding]:
     if table.height == 0:
         return
     top, low = table.row(0, named=True), table.row(-1, named=True)
-    text = (
-        f"Relative to a coin flip at the same score, {top['family']} moves most between training seeds "
-        f"(median Z {top['median_z']:.2f}, {count(top['n'], 'item')})"
-    )
+    text = f"Next to a coin flip at the same score (Z = 1), {top['family']} has a median Z of {_median_z(top)}"
     if table.height > 1:
-        text += f", {low['family']} least ({low['median_z']:.2f}, {count(low['n'], 'item')})"
-    below = percent(noise.share_below_reference, 0)
-    text += (
-        f". {below} of all eligible items lie below the reference line {noise.reference_z:.3f}, which is "
-        "therefore no lower bound."
-    )
-    if top["median_ratio"] is not None:
+        text += f", the most of {table.height} families; {low['family']} the least, {_median_z(low)}"
+    text += "."
+    if noise.share_below_reference > 0:
         text += (
-            f" On {top['family']} items that models get right the best wrong answer comes within "
-            f"{percent(abs(1 - top['median_ratio']))} of the right one."
+            f" {percent(noise.share_below_reference, 0)} of all eligible items lie below the paper's reference line "
+            f"{noise.reference_z:.3f}, which is therefore no lower bound."
         )
-    yield Finding("noise", "Where the noise is", text)
+    if top["median_ratio"] is not None and top["median_ratio"] <= 1:
+        text += (
+            f" Where models are right on {top['family']}, the best wrong answer's log-likelihood per character is "
+            f"within {percent(1 - top['median_ratio'])} of the right one's (median)."
+        )
+    yield Finding("noise", "How much of a score is the training seed", text)
+
+
+def _median_z(row: dict[str, Any]) -> str:
+    interval = "" if row["z_lo"] is None else f", interval {row['z_lo']:.2f} to {row['z_hi']:.2f}"
+    return f"{row['median_z']:.2f} ({count(row['n'], 'item')}{interval})"

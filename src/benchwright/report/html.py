@@ -25,13 +25,15 @@ HEADINGS = {
         "Welfare: which items reward work that matters?",
         "A judge named, for each item, the kinds of work it resembles; workers said which work they want automated "
         "and with which they want help. An item's welfare is the value of its activities, the first counting most, "
-        "on a scale from 1 to 5, once as automation and once as augmentation.",
+        "once as automation and once as augmentation. The scale from 1 to 5 is relative: 1 is the least wanted of the "
+        "activities, 5 the most wanted, 3 lies midway between those two.",
     ),
     "improvability": (
         "Improvability: which items are cheap to inflate?",
         "From families of training runs comes how much an item's score rises with more pre-training tokens (PT), "
         "supervised examples (SFT) or reinforcement-learning prompts (RL). Dividing the price of an axis by that "
-        "slope gives dollars per full unit of score; an item's cost is that of its cheapest axis.",
+        "slope gives dollars per full unit of score; an item's cost is that of its cheapest axis among those that "
+        "raise its score. Slopes can be negative: more of that axis lowers the item's score.",
     ),
     "noise": (
         "Noise: which items mostly record luck?",
@@ -43,7 +45,8 @@ HEADINGS = {
         "Weights: what would the score have to count?",
         "A published score is an incentive: developers put effort where it raises the score most per dollar. The "
         "best weights make that effort worth most to society, after its cost and after the risk that noise puts on "
-        "developers. Everything here holds under the assumptions listed below; change them in benchwright.toml.",
+        "developers; what a scheme keeps is measured at the strength that suits it best. Everything here holds under "
+        "the assumptions listed below; change them in benchwright.toml.",
     ),
 }
 
@@ -104,7 +107,9 @@ def _shown(value: object) -> str:
     """Return a choice as a reader writes it."""
     if value is None:
         return "not set"
-    return ", ".join(f"{part:g}" for part in value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return ", ".join(_shown(part) for part in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _policy(*scripts: str) -> str:

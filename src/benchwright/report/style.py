@@ -35,6 +35,7 @@ THEME: dict[str, Any] = {
         "domainColor": MUTED,
         "tickColor": MUTED,
         "labelLimit": 170,
+        "labelSeparation": 8,
     },
     "legend": {
         "labelColor": INK,
@@ -59,9 +60,9 @@ def themed(chart: Chart, *, height: int = HEIGHT) -> Chart:
     return themed_chart
 
 
-def rule_at(value: float, axis: str, *, dash: bool = True) -> alt.Chart:
+def rule_at(value: float, axis: str, *, dash: bool = True, log: bool = False) -> alt.Chart:
     """Return a reference line at a value of the x or y axis; it does not pull the axis to zero."""
-    free = alt.Scale(zero=False)
+    free = alt.Scale(type="log") if log else alt.Scale(zero=False)
     mark = alt.Chart(pl.DataFrame({"at": [value]})).mark_rule(color=MUTED, strokeDash=[5, 4] if dash else [1, 0])
     place = {"x": alt.X("at:Q", scale=free)} if axis == "x" else {"y": alt.Y("at:Q", scale=free)}
     line: alt.Chart = mark.encode(**place)

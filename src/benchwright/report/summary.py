@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from benchwright._json import json_safe
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.logs.item_tables import PERSPECTIVES
 from benchwright.mechanism.item_weights import ItemWeights
-from benchwright.mechanism.results import json_safe
 from benchwright.report.contents import NO_SCORES, AuditReport
 from benchwright.report.findings import findings
 
@@ -21,7 +21,7 @@ def summary(report: AuditReport) -> dict[str, Any]:
     """Return the report's figures as one JSON-safe record; undefined values are null, never 0.
 
     Under ``audit`` the names are those of the published figures; families are named as the family map names
-    them. ``weights`` is absent where the source cannot support weights; ``no_weights`` then says why.
+    them. ``weights`` is null where the source cannot support weights; ``no_weights`` then says why.
     """
     source = report.source
     record: dict[str, Any] = {
@@ -83,15 +83,13 @@ def _welfare(welfare: WelfareAudit) -> dict[str, Any]:
                 framing = row["unit"].removesuffix(" slots")
                 slots.setdefault(threshold, {}).setdefault(framing, {})[row["quadrant"]] = share
         record |= {"slot_mass_percent": slots, "item_mass_percent": items}
-    first, contrast = "first", {}
-    if welfare.contrast is not None:
-        first, contrast = welfare.contrast.first, _contrast(welfare.contrast)
+    contrast = {} if welfare.contrast is None else _contrast(welfare.contrast)
     record["pareto"] = contrast | {"n_items": known.height, "frontier_size": int(known["on_frontier"].sum())}
     if welfare.robustness.height:
         record["robustness"] = {
             row.pop("variant"): {key: value for key, value in row.items() if not key.startswith("dominated_")}
             | {
-                f"pct_{first}_dominated_{which}": None if share is None else 100 * share
+                f"pct_{welfare.robustness_first}_dominated_{which}": None if share is None else 100 * share
                 for which in ("default", "variant")
                 for share in (row[f"dominated_{which}"],)
             }
@@ -125,6 +123,7 @@ def _one_contrast(contrast: Contrast) -> dict[str, Any]:
     level = f"{100 * contrast.level:g}".replace(".", "_")
     return record | {
         "difference": contrast.difference,
+        "difference_standard_error": contrast.standard_error,
         f"cluster_bootstrap_{level}": contrast.interval,
         "cluster_permutation_p_two_sided": contrast.permutation_p,
         "cluster_permutation_p_one_sided": contrast.permutation_p_one_sided,
@@ -198,12 +197,15 @@ def _weights(weights: ItemWeights) -> dict[str, Any]:
         "alignment_sign": {name: scheme.alignment for name, scheme in weights.schemes.items()},
         "schemes": {name: scheme.to_dict() for name, scheme in weights.schemes.items()},
         "risk_sweep": weights.sweep.to_dict() | {"balanced_risk": weights.balanced_risk},
-        "break_even_neutral": dict(weights.break_even),
+        "break_even_neutral": {name: asdict(turning) for name, turning in weights.break_even.items()},
         "negative_share": optimum.negative_share,
         "undetermined": [
             {"task": items["task"][place], "doc_id": items["doc_id"][place]} for place in optimum.undetermined
         ],
-        "effort_usd": dict(zip(weights.axes, optimum.effort, strict=True)),
+        "effort_usd": {
+            scheme: dict(mine.select("axis", "usd").iter_rows())
+            for (scheme,), mine in weights.effort.group_by("scheme", maintain_order=True)
+        },
         "negative_effort_axes": [weights.axes[axis] for axis in optimum.negative_effort_axes],
         "condition_bound": optimum.condition_bound,
         "residual": optimum.residual,

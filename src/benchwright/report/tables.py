@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import polars as pl
 
+from benchwright._words import SCHEME_NAMES, dollars, percent
 from benchwright.auditing.results import FamilyContrast
-from benchwright.report.charts_weights import SCHEME_NAMES
+from benchwright.mechanism.item_weights import ItemWeights
 from benchwright.report.contents import AuditReport
-from benchwright.report.words import dollars, percent
 
-Kind = Literal["text", "integer", "number", "percent", "dollars", "p"]
+Kind = Literal["text", "integer", "number", "percent", "dollars", "price", "p"]
 FORMULA = re.compile(r"^[\s]*[=+\-@\t\r]")
 HEAVIEST = 12
 
@@ -43,6 +43,8 @@ class TableColumn:
             return percent(value)
         if self.kind == "dollars":
             return dollars(value)
+        if self.kind == "price":
+            return f"{value:.4g}"
         if self.kind == "p":
             return f"{value:.2g}" if value < 0.001 else f"{value:.4f}"
         return str(value)
@@ -70,7 +72,7 @@ class ReportTable:
     def latex(self) -> str:
         """Return a tabular environment for booktabs."""
         align = "".join("l" if column.kind == "text" else "r" for column in self.columns)
-        lines = [f"% {_latex(self.title)}", rf"\\begin{{tabular}}{{{align}}}".replace("\\\\", "\\"), r"\toprule"]
+        lines = [f"% {_latex(self.title)}", rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
         lines.append(" & ".join(_latex(column.heading) for column in self.columns) + r" \\")
         lines.append(r"\midrule")
         lines += [" & ".join(_latex(cell) for cell in row) + r" \\" for row in self.rows()]
@@ -92,6 +94,8 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "–": "--",
+    "[": "{[}",
+    "*": "{*}",
     **{char: "\\" + char for char in "&%$#_{}"},
 }
 
@@ -121,9 +125,9 @@ def _tables(report: AuditReport) -> Iterator[_Row]:
             ("n_cheapest", "items", "integer"),
             ("median_usd_per_unit", "median for 1.0 of score", "dollars"),
             ("median_usd_per_tenth", "median for 0.10", "dollars"),
-            ("price_usd", "price of a slope unit (USD)", "number"),
+            ("price_usd", "price of a slope unit (USD)", "price"),
             ("per", "slope unit"),
-            ("implied_price_usd", "price in the source's own column", "number"),
+            ("implied_price_usd", "price in the source's own column", "price"),
         )
         by_axis = improvability.by_axis.with_columns(median_usd_per_tenth=pl.col("median_usd_per_unit") / 10)
         yield "cost-axes", "improvability", "Cheapest axis of each item", columns, by_axis
@@ -136,11 +140,13 @@ def _tables(report: AuditReport) -> Iterator[_Row]:
             ("median_p", "median score", "number"),
             ("median_sigma", "median sigma", "number"),
             ("median_z", "median Z", "number"),
+            ("z_lo", "from", "number"),
+            ("z_hi", "to", "number"),
             ("n_p_over_half", "items got right", "integer"),
             ("median_ratio", "their median margin ratio", "number"),
             ("r_ratio_z", "r(|ratio - 1|, Z), all items", "number"),
         )
-        yield "noise-families", "noise", "Noise by family", columns, noise.by_family
+        yield "noise-families", "noise", f"Noise by family (map {noise.families})", columns, noise.by_family
         yield "noise-quantiles", "noise", "Items at the quantiles of noise", _quantiles("number"), noise.quantiles
     if report.weights is not None:
         yield from _weights(report)
@@ -192,7 +198,6 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
             welfare.activities,
         )
     if welfare.robustness.height:
-        first = "first family" if welfare.contrast is None else welfare.contrast.first
         columns = (
             ("variant", "scored otherwise"),
             ("n_compared", "items", "integer"),
@@ -202,7 +207,7 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
             ("kendall_aug", "Kendall, w_aug", "number"),
             ("frontier_size_variant", "frontier", "integer"),
             ("frontier_jaccard", "Jaccard of frontiers", "number"),
-            ("dominated_variant", f"{first} dominated", "percent"),
+            ("dominated_variant", f"{welfare.robustness_first or 'first family'} dominated", "percent"),
         )
         yield "robustness", "welfare", "Does it survive another way of scoring?", columns, welfare.robustness
 
@@ -235,7 +240,13 @@ def _contrast_table(contrast: FamilyContrast) -> _Row:
     frame = pl.DataFrame(rows, schema={"figure": pl.String, "w_auto": pl.Float64, "w_aug": pl.Float64}, orient="row")
     columns = (("figure", "figure"), ("w_auto", "w_auto", "p"), ("w_aug", "w_aug", "p"))
     frame = frame.with_columns(pl.col("w_auto", "w_aug").fill_nan(None))
-    return "contrast", "welfare", f"{first} against {second}, welfare on 1 to 5", columns, frame
+    return (
+        "contrast",
+        "welfare",
+        f"{first} against {second}, welfare on 1 to 5 (family map {contrast.families})",
+        columns,
+        frame,
+    )
 
 
 def _weights(report: AuditReport) -> Iterator[_Row]:
@@ -255,6 +266,14 @@ def _weights(report: AuditReport) -> Iterator[_Row]:
     )
     frame = pl.DataFrame(rows).with_columns(pl.col(pl.Float64).fill_nan(None))
     yield "schemes", "weights", "What each scheme keeps of the best surplus", columns, frame
+    spent = weights.effort.pivot("scheme", index="axis", values="usd")
+    columns = (
+        ("axis", "effort axis"),
+        ("optimum", "under the best weights", "dollars"),
+        *((name, f"under {SCHEME_NAMES[name]}", "dollars") for name in weights.schemes),
+    )
+    yield "effort", "weights", "What developers would spend on each axis", columns, spent
+    yield _settings(report, weights)
     order = weights.items.sort("weight_share", "task", "doc_id", descending=[True, False, False])
     ends = pl.concat([order.head(HEAVIEST), order.tail(HEAVIEST)]).unique(["task", "doc_id"], maintain_order=True)
     ends = ends.with_columns(multiple=pl.col("weight_share") / pl.col("uniform_share"))
@@ -268,3 +287,24 @@ def _weights(report: AuditReport) -> Iterator[_Row]:
         ("sigma", "seed noise", "number"),
     )
     yield "weights-ends", "weights", f"The {HEAVIEST} heaviest and the {HEAVIEST} lightest items", columns, ends
+
+
+def _settings(report: AuditReport, weights: ItemWeights) -> _Row:
+    """The model behind the weights as it came out, beside what was asked for in the assumptions."""
+    rows = [
+        ("cost of effort c0, reward / USD^2", f"{weights.calibration.c0:.4g}"),
+        ("rule that fixed it", weights.calibration.rule),
+        ("why", weights.calibration.why),
+        ("risk aversion of the weights", f"{weights.optimum.risk_aversion:g}"),
+        ("r at which risk costs what first-best weights earn", f"{weights.balanced_risk:.4g}"),
+        ("neutral point", f"{report.config.welfare.neutral:g}"),
+        *(
+            (f"break-even neutral point, {name}", f"{one.point:.3f} ({one.interval[0]:.3f} to {one.interval[1]:.3f})")
+            for name, one in weights.break_even.items()
+        ),
+        ("rank tolerance", f"{weights.optimum.rank_tolerance:g}"),
+        ("condition number of M + r Sigma, at most", f"{weights.optimum.condition_bound:.3g}"),
+        ("relative residual of the solution", f"{weights.optimum.residual:.1e}"),
+    ]
+    frame = pl.DataFrame(rows, schema=["setting", "value"], orient="row")
+    return "model", "weights", "The model as it was solved", (("setting", "setting"), ("value", "value")), frame

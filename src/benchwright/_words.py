@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from math import isfinite
 
+SCHEME_NAMES = {
+    "uniform": "the plain average of items",
+    "task_means": "the mean of task means",
+    "size_weighted": "task means weighted by task size",
+    "user": "your weights",
+}
 SUFFIXES = ((1e9, "billion"), (1e6, "million"))
 
 
 def percent(share: float | None, digits: int = 1) -> str:
     """Return a share as per cent.
 
-    >>> percent(0.2933), percent(1.0), percent(None)
-    ('29.3 %', '100 %', 'not known')
+    >>> percent(0.2933), percent(1.0), percent(0.0001), percent(0.9999), percent(None)
+    ('29.3 %', '100 %', '< 0.1 %', '> 99.9 %', 'not known')
     """
     if share is None or not isfinite(share):
         return "not known"
+    step = 10.0**-digits
+    if 0 < 100 * share < step / 2:
+        return f"< {step:g} %"
+    if 100 - step / 2 < 100 * share < 100:
+        return f"> {100 - step:g} %"
     text = f"{100 * share:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
@@ -22,17 +33,18 @@ def percent(share: float | None, digits: int = 1) -> str:
 def dollars(value: float | None) -> str:
     """Return US dollars to three significant digits.
 
-    >>> dollars(8541.3), dollars(2.6e6), dollars(None)
-    ('$8,540', '$2.6 million', 'not known')
+    >>> dollars(8541.3), dollars(2.6e6), dollars(-18094.2), dollars(None)
+    ('$8,540', '$2.6 million', '-$18,100', 'not known')
     """
     if value is None or not isfinite(value):
         return "not known"
+    sign = "-" if value < 0 else ""
     for size, name in SUFFIXES:
         if abs(value) >= size:
-            return f"${value / size:.3g} {name}"
+            return f"{sign}${abs(value) / size:.3g} {name}"
     if abs(value) < 100:
-        return f"${value:.3g}"
-    return f"${float(f'{value:.3g}'):,.0f}"
+        return f"{sign}${abs(value):.3g}"
+    return f"{sign}${float(f'{abs(value):.3g}'):,.0f}"
 
 
 def p_value(p: float, draws: int) -> str:
