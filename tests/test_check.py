@@ -24,7 +24,7 @@ def test_numbers_of_at_least_zero(value: object) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [["1"], [b"1"], np.array(["1"]), [None], [1.0, "x"], [[1.0], [1.0, 2.0]], [1j], [{}], np.array([1], "m8")],
+    [["1"], [b"1"], np.array(["1"]), [None], [1.0, "x"], [[1.0], [1.0, 2.0]], [1j], [{}], np.array([1], "m8[s]")],
 )
 def test_what_is_no_array_of_numbers(value: object) -> None:
     with pytest.raises(UsageError, match="`welfare` must hold numbers, got "):
