@@ -16,6 +16,7 @@ PACKAGE = Path(benchwright.__file__).parent
 ORDER = (
     {"errors", "_check", "_choice", "_staging", "_words", "_json", "config"},
     {"logs"},
+    {"panel"},
     {"simulate", "datasets"},
     {"auditing"},
     {"mechanism"},

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from benchwright import __version__
-from benchwright.errors import BenchwrightError, UsageError
+from benchwright.errors import MAX_FAULTS_SHOWN, BenchwrightError, UsageError
 
 app = typer.Typer(
     name="benchwright",
@@ -98,6 +98,133 @@ def audit(
     _note(f"wrote {out}{'' if no_report else ': open ' + str(out / 'report.html')}")
 
 
+@app.command(epilog="Example: benchwright ingest runs/ 'more/**/*.eval' -o panel/")
+def ingest(
+    logs: Annotated[list[str], typer.Argument(help="Files, folders or quoted patterns, of any mixture of formats.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder of the panel; an earlier one is continued.")],
+    duplicates: Annotated[str, typer.Option(help="Several runs of one task: latest, all or error.")] = "latest",
+    max_line: Annotated[int, typer.Option(help="A longer line is a fault and never held whole (bytes).")] = 64 * 2**20,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first fault.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Processes; by default one a core.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Read evaluation logs into one tidy item panel; a killed run can be started again and goes on."""
+    from benchwright.panel.ingest import read_logs
+    from benchwright.panel.panel import Panel
+
+    _one_of("--duplicates", duplicates, ("latest", "all", "error"))
+    say = _progress()
+    done = read_logs(
+        list(logs),
+        out,
+        max_line=max_line,
+        duplicates=duplicates,  # type: ignore[arg-type]
+        strict=strict,
+        workers=workers,
+        progress=say,
+    )
+    say("")
+    for fault in done.faults[:MAX_FAULTS_SHOWN]:
+        _note(f"fault: {fault}")
+    if len(done.faults) > MAX_FAULTS_SHOWN:
+        _note(f"... and {len(done.faults) - MAX_FAULTS_SHOWN} more in {out / 'faults.parquet'}")
+    for text in done.notes[:MAX_FAULTS_SHOWN]:
+        _note(f"note: {text}")
+    if as_json:
+        _print_json(done.to_dict())
+        return
+    counts = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in done.counts.items())
+    _prose(f"{counts}\n{Panel.open(out).coverage()}")
+
+
+panel_app = typer.Typer(help="Look into a panel: coverage, scores, comparisons, export.", no_args_is_help=True)
+app.add_typer(panel_app, name="panel")
+PanelFolder = Annotated[Path, typer.Argument(help="Folder that `benchwright ingest` made.")]
+MetricName = Annotated[str | None, typer.Option(help="Metric for all tasks; by default the one most models have.")]
+ErrorPolicy = Annotated[str, typer.Option(help="Failed samples: wrong, drop or missing.")]
+
+
+@panel_app.command("describe", epilog="Example: benchwright panel describe panel/")
+def panel_describe(panel: PanelFolder, as_json: Json = False) -> None:
+    """Say what is in a panel: runs, tasks, coverage per model and task, what the policy leaves out and why."""
+    from benchwright.panel.panel import Panel
+
+    opened = Panel.open(panel)
+    if as_json:
+        _print_json(opened.describe())
+    else:
+        _prose(f"{opened.coverage()}\n{opened.left_out()}")
+
+
+@panel_app.command("show", epilog="Example: benchwright panel show panel/ --metric acc --missing intersect")
+def panel_show(
+    panel: PanelFolder,
+    metric: MetricName = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task. May be repeated.")] = None,
+    errors: ErrorPolicy = "drop",
+    missing: Annotated[str, typer.Option(help="Items some lack: intersect, renormalise, refuse.")] = "intersect",
+    repeated: Annotated[str, typer.Option(help="An item twice in one run: latest, first, mean or error.")] = "latest",
+    by: Annotated[str, typer.Option(help="Mean that ranks follow: micro (by item) or macro (by task).")] = "micro",
+    as_json: Json = False,
+) -> None:
+    """Score table: micro and macro means with their own standard errors, rank intervals and tie groups."""
+    from benchwright.panel.panel import Panel
+    from benchwright.panel.scores import score_table
+
+    _one_of("--errors", errors, ("wrong", "drop", "missing"))
+    _one_of("--missing", missing, ("intersect", "renormalise", "refuse"))
+    _one_of("--repeated", repeated, ("latest", "first", "mean", "error"))
+    _one_of("--by", by, ("micro", "macro"))
+    table = score_table(
+        Panel.open(panel),
+        metric=metric,
+        tasks=task,
+        errors=errors,  # type: ignore[arg-type]
+        missing=missing,  # type: ignore[arg-type]
+        repeated=repeated,  # type: ignore[arg-type]
+        by=by,  # type: ignore[arg-type]
+    )
+    if as_json:
+        _print_json(table.to_dict())
+    else:
+        _prose(str(table))
+
+
+@panel_app.command("compare", epilog="Example: benchwright panel compare panel/ org/a org/b@main")
+def panel_compare(
+    panel: PanelFolder,
+    first: Annotated[str, typer.Argument(help="Entry as `panel show` names it.")],
+    second: Annotated[str, typer.Argument(help="The entry it is compared with.")],
+    metric: MetricName = None,
+    errors: ErrorPolicy = "drop",
+    as_json: Json = False,
+) -> None:
+    """Compare two models on the items that both have, with the standard error of the difference."""
+    from benchwright.panel.panel import Panel
+    from benchwright.panel.scores import compare_models
+
+    _one_of("--errors", errors, ("wrong", "drop", "missing"))
+    result = compare_models(Panel.open(panel), first, second, metric=metric, errors=errors).to_dict()  # type: ignore[arg-type]
+    if as_json:
+        _print_json(result)
+    else:
+        _prose("\n".join(f"{name}: {value}" for name, value in result.items()))
+
+
+@panel_app.command("export", epilog="Example: benchwright panel export panel/ -o rows.parquet")
+def panel_export(
+    panel: PanelFolder,
+    out: Annotated[Path, typer.Option("-o", "--out", help="File to write: .parquet or .csv.")],
+    table: Annotated[str, typer.Option(help="rows, choices or scores.")] = "rows",
+) -> None:
+    """Write a panel's rows, choice log-likelihoods or stated scores as one file."""
+    from benchwright.panel.panel import Panel
+
+    _one_of("--table", table, ("rows", "choices", "scores"))
+    Panel.open(panel).export(table, out)
+    _note(f"wrote {out}")
+
+
 @app.command(epilog="Example: benchwright fetch olmes-audit")
 def fetch(
     name: Annotated[str | None, typer.Argument(help="Name of a data set; nothing lists them.")] = None,
@@ -132,6 +259,11 @@ def config(as_json: Json = False) -> None:
         _print(default_toml())
 
 
+def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{option} must be one of {', '.join(allowed)}, got {value}")
+
+
 def _settings(pairs: Sequence[str]) -> dict[str, Any]:
     """Parse KEY=VALUE, the value as TOML where it is TOML, else as text."""
     import tomllib
@@ -157,6 +289,10 @@ def _progress() -> Callable[[str], None]:
 
 def _print(text: str) -> None:
     typer.echo(text.encode(), nl=False)  # UTF-8 whatever the locale, so that --json is JSON everywhere
+
+
+def _prose(text: str) -> None:
+    _print(_safe(text) + "\n")
 
 
 def _print_json(value: object) -> None:

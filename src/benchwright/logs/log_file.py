@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ class LogFile:
             with self.open() as file:
                 while len(content) < HEAD_BYTES and (more := file.read1(HEAD_BYTES - len(content))):
                     content += more
-        except (OSError, EOFError, zstd.ZstdError):
+        except (OSError, EOFError, zlib.error, zstd.ZstdError):
             pass  # what could be read tells the format; the reader reports the rest
         return content.removeprefix(b"\xef\xbb\xbf")
 
@@ -74,7 +75,7 @@ class LogFile:
                         line = line.removeprefix(b"\xef\xbb\xbf")
                     if line.strip():
                         yield number, line
-        except (OSError, EOFError, zstd.ZstdError) as error:
+        except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
             on_fault(number + 1, f"cannot be read from here on: {error}")
 
     def document(self) -> Any:
@@ -88,7 +89,7 @@ class LogFile:
         try:
             with self.open() as file:
                 content = file.read(MAX_DOCUMENT + 1)
-        except (OSError, EOFError, zstd.ZstdError) as error:
+        except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
             raise ValueError(f"cannot be read: {error}") from None
         if len(content) > MAX_DOCUMENT:
             raise ValueError(f"is larger than {MAX_DOCUMENT:,} bytes")

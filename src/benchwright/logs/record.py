@@ -96,6 +96,9 @@ class Run:
         False where the log says that the run failed, was cut off or has only started.
     limit
         True where the run took only part of the items on purpose.
+    setting
+        What was varied on purpose and makes two runs different and not repeats: shots, prompt, temperature,
+        direct or tuned; None where there is one way only.
     """
 
     model: str
@@ -108,6 +111,7 @@ class Run:
     created: str | None = None
     finished: bool = True
     limit: bool = False
+    setting: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,6 @@ class Unit:
 class ReadOptions:
     """What a user may choose about reading."""
 
-    keep_text: bool = False
     max_line: int = 64 * 2**20
 
 

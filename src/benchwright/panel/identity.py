@@ -1,0 +1,120 @@
+"""Which runs are the same: re-runs, retries, copies, partial runs, and the policy that decides.
+
+A *cell* is one task of one run. Cells of the same model, revision, seed, step, axis, dose, setting, task and
+task version answer the same question. Of several,
+
+* one with exactly the rows of another is a copy and never counts;
+* else the policy decides: ``latest`` keeps the one that finished (before one that did not), then the one made
+  later (file name where no time is given), ``all`` keeps every one as a repeat, ``error`` stops.
+
+Nothing is removed from the parts; the table of cells says what counts and why.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any, Literal
+
+import polars as pl
+
+from benchwright.errors import DataError, Fault
+
+Duplicates = Literal["latest", "all", "error"]
+SAME = ("model", "revision", "seed", "step", "axis", "dose", "setting", "task", "version")
+CELL_SCHEMA: dict[str, Any] = {
+    "part": pl.String,
+    "run": pl.Int32,
+    "kind": pl.String,
+    "task": pl.String,
+    "version": pl.String,
+    "n_rows": pl.Int64,
+    "n_items": pl.Int64,
+    "n_scored": pl.Int64,
+    "n_error": pl.Int64,
+    "n_repeated": pl.Int64,
+    "digest": pl.UInt64,
+}
+
+
+def row_cells(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Summarise item rows per run and task; ``n_repeated`` counts rows beyond the first of one item and metric."""
+    key = ["doc_id", "metric", "filter", "repeat"]
+    content = pl.struct(*key, "value", "status").hash(seed=0)
+    return rows.group_by("run", "task", "version").agg(
+        n_rows=pl.len().cast(pl.Int64),
+        n_items=pl.col("doc_id").n_unique().cast(pl.Int64),
+        n_scored=pl.col("doc_id").filter(pl.col("status") == "scored").n_unique().cast(pl.Int64),
+        n_error=pl.col("doc_id").filter(pl.col("status") == "error").n_unique().cast(pl.Int64),
+        n_repeated=(pl.len() - pl.struct(key).n_unique()).cast(pl.Int64),
+        digest=content.sum(),
+    )
+
+
+def score_cells(scores: pl.LazyFrame) -> pl.LazyFrame:
+    """Summarise stated task scores per run and task."""
+    content = pl.struct("metric", "filter", "value", "stderr").hash(seed=0)
+    return scores.group_by("run", "task", "version").agg(
+        n_rows=pl.len().cast(pl.Int64),
+        n_items=pl.col("n").max().cast(pl.Int64),
+        n_scored=pl.col("n").max().cast(pl.Int64),
+        n_error=pl.lit(None, dtype=pl.Int64),
+        n_repeated=(pl.len() - pl.struct("metric", "filter").n_unique()).cast(pl.Int64),
+        digest=content.sum(),
+    )
+
+
+def normal_name(name: str) -> str:
+    """Return a model's name in one Unicode form, so that two spellings of one name are one model."""
+    return unicodedata.normalize("NFC", name)
+
+
+def resolve(cells: pl.DataFrame, runs: pl.DataFrame, duplicates: Duplicates) -> pl.DataFrame:
+    """Mark which cells count: adds the run's facts, ``active`` and ``why``.
+
+    Raises
+    ------
+    DataError
+        The policy is ``error`` and two cells that are no copies answer the same question.
+    """
+    facts = runs.rename({"run": "run_name", "number": "run"}).with_columns(
+        pl.col("model").map_elements(normal_name, return_dtype=pl.String)
+    )
+    table = cells.join(facts, on=["part", "run"], how="left", maintain_order="left")
+    table = table.sort(
+        "kind", *SAME, "finished", "created", "n_scored", "file", "part", "run",
+        descending=[False] * (1 + len(SAME)) + [True, True, True, True, False, False],
+        nulls_last=True,
+    )  # fmt: skip
+    same = ["kind", *SAME]
+    table = table.with_columns(
+        copy=pl.struct("digest", "n_rows").is_first_distinct().over(same).not_(),
+        several=pl.struct("digest", "n_rows").n_unique().over(same) > 1,
+    )
+    table = table.with_columns(rank=pl.when(~pl.col("copy")).then(1).cum_sum().over(same))
+    clash = table.filter(~pl.col("copy") & pl.col("several"))
+    if duplicates == "error" and clash.height:
+        faults = [
+            Fault(row["file"], f"{row['model']}, task {row['task']}: another run answers the same question")
+            for row in clash.iter_rows(named=True)
+        ]
+        raise DataError(
+            f"{clash.height} runs of the same model and task differ",
+            faults=faults,
+            hint="use --duplicates latest, or all to keep them as repeats",
+        )
+    keeps_all = pl.lit(duplicates == "all")
+    active = ~pl.col("copy") & (keeps_all | (pl.col("rank") == 1))
+    why = (
+        pl.when("copy")
+        .then(pl.lit("a copy of another run's rows"))
+        .when(active & pl.col("several") & ~keeps_all)
+        .then(pl.lit("finished or made last of several"))
+        .when(active & pl.col("several"))
+        .then(pl.lit("one of several, kept as a repeat"))
+        .when(active)
+        .then(pl.lit("the only one"))
+        .when(~pl.col("finished"))
+        .then(pl.lit("did not finish, another did"))
+        .otherwise(pl.lit("re-run, a later one counts"))
+    )
+    return table.with_columns(active=active, why=why).drop("copy", "several", "rank")

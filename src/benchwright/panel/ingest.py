@@ -1,0 +1,214 @@
+"""Logs in, panel out: in parallel, one part per unit, resumable at any moment.
+
+Parts that are there are reused, so that a killed run goes on where it was and a repeated one reads only what is
+new or changed. The manifest is written last; without it a folder is no panel yet.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from benchwright import __version__
+from benchwright._json import json_safe
+from benchwright.errors import DataError, Fault, UsageError
+from benchwright.logs.discover import Found, discover
+from benchwright.logs.record import ReadOptions, Unit
+from benchwright.panel.identity import CELL_SCHEMA, Duplicates, resolve, row_cells, score_cells
+from benchwright.panel.store import SCHEMA_VERSION, Part, fault_table, load_part, read_unit, run_table, unit_key
+
+MANIFEST = "manifest.json"
+SMALL_BYTES = 20 * 2**20  # below this, starting other processes costs more than it saves
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What an ingest did: counts, faults and notes, for the summary on a screen."""
+
+    panel: Path
+    counts: dict[str, int]
+    faults: tuple[Fault, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-safe values."""
+        record: dict[str, Any] = json_safe(
+            {
+                "panel": str(self.panel),
+                "counts": self.counts,
+                "faults": [asdict(fault) for fault in self.faults],
+                "notes": list(self.notes),
+            }
+        )
+        return record
+
+
+def read_logs(
+    sources: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    max_line: int = ReadOptions().max_line,
+    duplicates: Duplicates = "latest",
+    strict: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Ingested:
+    """Read evaluation logs of any mixture of formats into one panel.
+
+    Parameters
+    ----------
+    sources
+        Files, folders (searched), or glob patterns.
+    out
+        Folder of the panel: new, empty, or an earlier panel, whose parts are reused.
+    max_line
+        A longer line is a fault and is never held whole.
+    duplicates
+        What to do with several runs that answer the same question, see :mod:`benchwright.panel.identity`.
+    strict
+        Stop at the first unit with a fault.
+    workers
+        Processes; by default as many as there are cores, one for small logs.
+
+    Raises
+    ------
+    UsageError
+        A source does not exist, or ``out`` is no panel and not empty.
+    DataError
+        Nothing could be read, or ``strict`` met a fault, or the policy "error" met duplicates.
+    """
+    say = progress or (lambda _: None)
+    panel = Path(out)
+    given = [sources] if isinstance(sources, (str, Path)) else list(sources)
+    options = ReadOptions(max_line=max_line)
+    with _open(panel) as parts_folder:
+        say("looking")
+        found = discover(given)
+        keys = {unit_key(unit, options, __version__): unit for unit in found.units}
+        if strict and found.faults:
+            raise DataError("--strict met a file that cannot be used", faults=found.faults)
+        _read_missing(keys, parts_folder, options, workers, strict, say)
+        parts = [load_part(parts_folder / key) for key in keys]
+        for left in parts_folder.iterdir():
+            if left.name not in keys and not left.name.startswith("."):
+                shutil.rmtree(left, ignore_errors=True)
+        say("policies")
+        return _finish(panel, parts, found, options, duplicates)
+
+
+@contextmanager
+def _open(panel: Path) -> Iterator[Path]:
+    """Yield the folder of parts of a new or earlier panel; one ingest at a time."""
+    if panel.exists() and not panel.is_dir():
+        raise UsageError(f"output {panel} is not a folder", hint="choose another folder with -o")
+    parts = panel / "parts"
+    if panel.is_dir() and any(panel.iterdir()) and not parts.is_dir():
+        raise UsageError(f"output folder {panel} is not empty and holds no panel", hint="choose a new folder with -o")
+    try:
+        parts.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {panel}: {error.strerror}", hint="choose another folder with -o") from None
+    yield parts
+
+
+def _read_missing(
+    keys: dict[str, Unit], folder: Path, options: ReadOptions, workers: int | None, strict: bool, say: Progress
+) -> None:
+    missing = {key: unit for key, unit in keys.items() if not (folder / key / "unit.json").is_file()}
+    size = sum(file.path.stat().st_size for unit in missing.values() for file in unit.files)
+    count = workers if workers is not None else min(os.cpu_count() or 1, len(missing))
+    done = 0
+
+    def finished(key: str) -> None:
+        nonlocal done
+        done += 1
+        say(f"read {done} of {len(missing)}: {keys[key].files[0].name}")
+        if strict and (part := load_part(folder / key)).faults:
+            raise DataError("--strict met a fault", faults=part.faults)
+
+    if count <= 1 or len(missing) <= 1 or (workers is None and size < SMALL_BYTES):
+        for key, unit in missing.items():
+            read_unit(unit, folder / key, options)
+            finished(key)
+        return
+    largest_first = sorted(missing, key=lambda key: -sum(file.path.stat().st_size for file in missing[key].files))
+    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+        tasks = {pool.submit(read_unit, missing[key], folder / key, options): key for key in largest_first}
+        try:
+            for task in as_completed(tasks):
+                task.result()
+                finished(tasks[task])
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, duplicates: Duplicates) -> Ingested:
+    runs = run_table(parts)
+    cells = resolve(_cells(panel, parts), runs, duplicates)
+    faults = [*found.faults, *(fault for part in parts for fault in part.faults)]
+    totals = {kind: sum(part.counts[kind] for part in parts) for kind in ("rows", "choices", "scores")}
+    if not totals["rows"] and not totals["scores"]:
+        raise DataError(
+            "nothing could be read",
+            faults=faults,
+            hint="the formats that are read are listed in docs/log-formats.md",
+        )
+    counts = {
+        "units": len(parts),
+        "runs": runs.height,
+        "models": runs.select("model", "revision").n_unique(),
+        "tasks": cells["task"].n_unique(),
+        **totals,
+        "cells": cells.height,
+        "cells_left_out": int((~cells["active"]).sum()),
+        "faults": len(faults),
+        "passed_over": found.passed_over,
+    }
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    manifest = {
+        "benchwright": __version__,
+        "schema": SCHEMA_VERSION,
+        "options": asdict(options),
+        "duplicates": duplicates,
+        "counts": counts,
+        "units": [{"part": part.key, "format": part.format, "files": part.files, **part.counts} for part in parts],
+        "notes": notes,
+    }
+    _replace(panel / "runs.parquet", runs)
+    _replace(panel / "cells.parquet", cells)
+    _replace(panel / "faults.parquet", fault_table(faults))
+    text = json.dumps(json_safe(manifest), ensure_ascii=False, indent=1) + "\n"
+    fresh = panel / f".{MANIFEST}.new"
+    fresh.write_text(text, encoding="utf-8", newline="\n")
+    fresh.replace(panel / MANIFEST)
+    return Ingested(panel, counts, tuple(faults), notes)
+
+
+def _cells(panel: Path, parts: Iterable[Part]) -> pl.DataFrame:
+    """Summarise every part's rows and scores per run and task."""
+    frames = [pl.DataFrame(schema=CELL_SCHEMA)]
+    for part in parts:
+        for kind, summary in (("rows", row_cells), ("scores", score_cells)):
+            if part.counts[kind]:
+                table = summary(pl.scan_parquet(panel / "parts" / part.key / f"{kind}-*.parquet")).collect()
+                table = table.with_columns(part=pl.lit(part.key), kind=pl.lit(kind))
+                frames.append(table.select(pl.col(name).cast(dtype) for name, dtype in CELL_SCHEMA.items()))
+    return pl.concat(frames)
+
+
+def _replace(path: Path, table: pl.DataFrame) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    table.write_parquet(fresh)
+    fresh.replace(path)

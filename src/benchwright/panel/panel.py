@@ -1,0 +1,164 @@
+"""Open a panel: its rows as a lazy frame, with the policies applied."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from benchwright._json import json_safe
+from benchwright.errors import DataError, UsageError
+from benchwright.panel.ingest import MANIFEST
+from benchwright.panel.store import KINDS, SCHEMA_VERSION
+
+Repeated = Literal["latest", "first", "mean", "error"]
+IDENTITY = ("model", "revision", "seed", "step", "axis", "dose", "setting", "run_name")
+ITEM_KEY = ("part", "run", "task", "doc_id", "filter", "metric", "repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel on disk. ``manifest`` is its manifest.json; frames are lazy and read what they need."""
+
+    path: Path
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str | Path) -> Panel:
+        """Open the panel that ``read_logs`` or ``benchwright ingest`` made.
+
+        Raises
+        ------
+        UsageError
+            The folder holds no finished panel, or one of a newer version.
+        """
+        folder = Path(path)
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except OSError:
+            raise UsageError(
+                f"{folder} holds no panel", hint="make one with `benchwright ingest LOG... -o PANEL`"
+            ) from None
+        except ValueError as error:
+            raise DataError(f"{folder / MANIFEST} is damaged: {error}", hint="run `benchwright ingest` again") from None
+        if manifest.get("schema", 0) > SCHEMA_VERSION:
+            raise UsageError(f"{folder} was made by a newer benchwright ({manifest.get('benchwright')})")
+        return cls(folder, manifest)
+
+    def runs(self) -> pl.DataFrame:
+        """Return one row per run."""
+        return pl.read_parquet(self.path / "runs.parquet")
+
+    def cells(self) -> pl.DataFrame:
+        """Return one row per run and task: coverage, ``active`` and ``why``."""
+        return pl.read_parquet(self.path / "cells.parquet")
+
+    def faults(self) -> pl.DataFrame:
+        """Return everything that could not be used."""
+        return pl.read_parquet(self.path / "faults.parquet")
+
+    def rows(self, *, repeated: Repeated = "latest", all_cells: bool = False) -> pl.LazyFrame:
+        """Return item rows with the run's identity.
+
+        Parameters
+        ----------
+        repeated
+            What to do where one run has an item and metric twice: the last or first row, their mean, or an error.
+        all_cells
+            Also rows of cells that the duplicate policy leaves out.
+        """
+        table = self._scan("rows", all_cells=all_cells)
+        doubled = self.cells().filter(pl.col("active") & (pl.col("kind") == "rows") & (pl.col("n_repeated") > 0))
+        if doubled.height == 0:
+            return table
+        if repeated == "error":
+            named = ", ".join(f"{row['model']} {row['task']}" for row in doubled.head(5).iter_rows(named=True))
+            raise DataError(f"items appear twice in one run: {named}", hint="choose repeated latest, first or mean")
+        if repeated == "mean":
+            other = [name for name in table.collect_schema().names() if name not in (*ITEM_KEY, "value")]
+            return table.group_by(ITEM_KEY, maintain_order=True).agg(
+                pl.col("value").mean(), *(pl.col(name).last() for name in other)
+            )
+        return table.unique(ITEM_KEY, keep="last" if repeated == "latest" else "first", maintain_order=True)
+
+    def choices(self) -> pl.LazyFrame:
+        """Return choice log-likelihoods with the run's identity."""
+        return self._scan("choices", all_cells=False)
+
+    def scores(self) -> pl.LazyFrame:
+        """Return the task scores that result files state, with the run's identity."""
+        return self._scan("scores", all_cells=False)
+
+    def describe(self) -> dict[str, Any]:
+        """Return counts, coverage and what the policy leaves out, as JSON-safe values."""
+        record: dict[str, Any] = json_safe(
+            {
+                "counts": self.manifest["counts"],
+                "duplicates": self.manifest["duplicates"],
+                "coverage": self._coverage().to_dicts(),
+                "left_out": self._left_out().to_dicts(),
+                "notes": self.manifest["notes"],
+            }
+        )
+        return record
+
+    def coverage(self) -> str:
+        """Return the coverage per model and task as a table: items scored, of all items of the task, failed."""
+        return _printed(self._coverage())
+
+    def left_out(self) -> str:
+        """Return the cells that the policy leaves out, and why, as a table."""
+        table = self._left_out()
+        return _printed(table) if table.height else "no run is left out"
+
+    def export(self, table: str, path: str | Path) -> None:
+        """Write rows, choices or scores as one Parquet or CSV file, whole or not at all."""
+        frame = {"rows": self.rows, "choices": self.choices, "scores": self.scores}[table]()
+        target = Path(path)
+        fresh = target.with_name(f".{target.name}.new")
+        if target.suffix == ".parquet":
+            frame.sink_parquet(fresh)
+        elif target.suffix == ".csv":
+            lists = [name for name, kind in frame.collect_schema().items() if isinstance(kind, pl.List)]
+            if lists:
+                raise UsageError(f"CSV cannot hold the lists {', '.join(lists)}", hint="export to a .parquet file")
+            frame.sink_csv(fresh)
+        else:
+            raise UsageError(f"{target}: the file must end in .parquet or .csv")
+        fresh.replace(target)
+
+    def _coverage(self) -> pl.DataFrame:
+        cells = self.cells().filter("active")
+        total = cells.group_by("kind", "task").agg(of=pl.col("n_items").max())
+        entry = pl.format("{}@{}", "model", pl.col("revision").fill_null("")).str.strip_suffix("@").alias("entry")
+        columns = ["kind", entry, "setting", "step", "task", "version", "n_items", "n_scored", "n_error", "of"]
+        joined = cells.join(total, on=["kind", "task"])
+        return joined.select(columns).sort("kind", "entry", "setting", "step", "task", "version", nulls_last=False)
+
+    def _left_out(self) -> pl.DataFrame:
+        cells = self.cells().filter(~pl.col("active"))
+        return cells.select("kind", "model", "revision", "task", "n_items", "created", "file", "why")
+
+    def _scan(self, kind: str, *, all_cells: bool) -> pl.LazyFrame:
+        cells = self.cells().filter(pl.col("kind") == ("scores" if kind == "scores" else "rows"))
+        cells = cells if all_cells else cells.filter("active")
+        keep = cells.select("part", "run", "task", *(name for name in IDENTITY)).unique()
+        frames = []
+        for unit in self.manifest["units"]:
+            if unit[kind]:
+                part = pl.scan_parquet(self.path / "parts" / unit["part"] / f"{kind}-*.parquet")
+                frames.append(part.with_columns(part=pl.lit(unit["part"])))
+        if not frames:
+            schema = KINDS[kind][0] | {"run": pl.Int32, "part": pl.String}
+            frames = [pl.LazyFrame(schema=schema)]
+        return pl.concat(frames).join(
+            keep.lazy(), on=["part", "run", "task"], how="inner", nulls_equal=True, maintain_order="left"
+        )
+
+
+def _printed(table: pl.DataFrame) -> str:
+    with pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=50, tbl_hide_dataframe_shape=True, tbl_width_chars=160):
+        return str(table)

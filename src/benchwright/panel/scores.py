@@ -1,0 +1,338 @@
+"""Scores from a panel: means with their own standard errors, rank intervals, paired comparisons.
+
+With x_ij the value of entry i on item j of task t, n_t items a task, N items in all and T tasks,
+
+    micro mean   sum_t (n_t / N) mean_t      standard error   sqrt(sum_t (n_t / N)^2 se_t^2)
+    macro mean   sum_t mean_t / T            standard error   sqrt(sum_t se_t^2) / T
+
+with se_t^2 = var_t / n_t (divisor n_t - 1). Two entries are compared on the items that both have: the
+difference of means with the standard error of the *differences*, far smaller than the two apart. A rank
+interval counts the entries that are better, and worse, beyond doubt: paired z-tests over all pairs, Bonferroni.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from benchwright._check import FloatArray
+from benchwright._json import json_safe
+from benchwright.errors import DataError, UsageError
+from benchwright.panel.panel import Panel, Repeated
+
+Errors = Literal["wrong", "drop", "missing"]
+Missing = Literal["intersect", "renormalise", "refuse"]
+Mean = Literal["micro", "macro"]
+PREFERRED = ("acc", "exact_match", "acc_norm", "resolved", "pass@1", "f1", "score", "mcc")
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTable:
+    """Entries with their scores.
+
+    ``frame``: entry, n_items, n_tasks, coverage, n_error, n_unscored, micro, micro_se, macro, macro_se, rank,
+    rank_lo, rank_hi, tie_group. ``metrics`` names the metric used per task; ``policy`` says how errors,
+    missing items and repeats were treated, the same for all entries.
+    """
+
+    frame: pl.DataFrame
+    metrics: dict[str, str]
+    policy: dict[str, Any]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True, float_precision=4):
+            lines = [str(self.frame)]
+        lines.append("metric: " + ", ".join(sorted({*self.metrics.values()})))
+        lines.append("policy: " + ", ".join(f"{key} {value}" for key, value in self.policy.items()))
+        return "\n".join([*lines, *self.notes])
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the table."""
+        return self.frame
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table, metrics and policy as JSON-safe values."""
+        record: dict[str, Any] = json_safe(
+            {
+                "scores": self.frame.to_dicts(),
+                "metrics": self.metrics,
+                "policy": self.policy,
+                "notes": list(self.notes),
+            }
+        )
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """First entry minus second on the items that both have; ``mcnemar_p`` is NaN unless all values are 0 or 1."""
+
+    first: str
+    second: str
+    n_items: int
+    first_mean: float
+    second_mean: float
+    difference: float
+    standard_error: float
+    p: float
+    mcnemar_p: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-safe values."""
+        record: dict[str, Any] = json_safe({name: getattr(self, name) for name in self.__slots__})
+        return record
+
+
+def score_table(
+    panel: Panel,
+    *,
+    metric: str | None = None,
+    tasks: Sequence[str] | None = None,
+    errors: Errors = "drop",
+    missing: Missing = "intersect",
+    repeated: Repeated = "latest",
+    by: Mean = "micro",
+    level: float = 0.95,
+) -> ScoreTable:
+    """Score every model of a panel on the same items.
+
+    Parameters
+    ----------
+    metric
+        One metric for all tasks; by default, per task the one that most models have (then the first of a
+        fixed order), and the table says which.
+    tasks
+        Only these tasks.
+    errors
+        Failed and refused samples are wrong (0), dropped, or missing (then ``missing`` decides).
+    missing
+        Only items that all entries have (intersect), each entry on its own items (renormalise), or no score for
+        an entry that lacks any (refuse).
+    by
+        Mean that the ranks follow.
+    level
+        Level at which ranks are told apart, after Bonferroni's correction for all pairs.
+    """
+    values, chosen, counts = _values(panel, metric, tasks, errors, repeated)
+    entries = counts["entry"].to_list()
+    matrix, codes = _matrix(values, entries)
+    notes = []
+    complete = np.asarray(np.isfinite(matrix).all(axis=1))
+    if missing == "intersect":
+        used = complete
+        if not used.any():
+            raise DataError(
+                "no item has a value for every entry",
+                hint="choose --missing renormalise, or fewer models or tasks",
+            )
+        if not complete.all():
+            notes.append(f"{int((~complete).sum())} of {len(complete)} items are not common to all and are left out.")
+    else:
+        used = np.full(complete.shape, True)
+    matrix, codes = matrix[used], codes[used]
+    summary = [_summary(matrix[:, place], codes) for place in range(len(entries))]
+    frame = counts.with_columns(
+        n_items=pl.Series([s["n_items"] for s in summary], dtype=pl.Int64),
+        n_tasks=pl.Series([s["n_tasks"] for s in summary], dtype=pl.Int64),
+        **{name: pl.Series([s[name] for s in summary]) for name in ("micro", "micro_se", "macro", "macro_se")},
+    ).with_columns(coverage=pl.col("n_items") / len(complete))
+    if missing == "refuse":
+        partial = pl.col("n_items") < len(complete)
+        means = ("micro", "micro_se", "macro", "macro_se")
+        frame = frame.with_columns(pl.when(~partial).then(pl.col(name)).alias(name) for name in means)
+    ranks = _ranks(matrix, codes, frame[by].fill_null(np.nan).to_numpy(), by, level)
+    frame = frame.with_columns(**ranks).with_columns(pl.col(pl.Float64).fill_nan(None))
+    order = ["entry", "n_items", "n_tasks", "coverage", "n_error", "n_unscored"]
+    order += ["micro", "micro_se", "macro", "macro_se", "rank", "rank_lo", "rank_hi", "tie_group"]
+    policy = {
+        "errors": errors,
+        "missing": missing,
+        "repeated": repeated,
+        "ranked by": by,
+        "ranks told apart at": f"{level:g} over all pairs (Bonferroni)",
+    }
+    table = frame.select(order).sort("rank", "entry", nulls_last=True)
+    return ScoreTable(table, chosen, policy, tuple(notes))
+
+
+def compare_models(
+    panel: Panel, first: str, second: str, *, metric: str | None = None, errors: Errors = "drop"
+) -> Comparison:
+    """Compare two entries (``model`` or ``model@revision``) on the items that both have.
+
+    Raises
+    ------
+    UsageError
+        An entry is not in the panel.
+    DataError
+        They have fewer than two items in common.
+    """
+    values, _, counts = _values(panel, metric, None, errors, "latest")
+    entries = counts["entry"].to_list()
+    for name in (first, second):
+        if name not in entries:
+            raise UsageError(f"no entry `{name}` in the panel", hint=f"entries: {', '.join(entries[:10])}")
+    pair = values.filter(pl.col("entry").is_in([first, second]))
+    matrix, codes = _matrix(pair, [first, second])
+    both = ~np.isnan(matrix).any(axis=1)
+    if both.sum() < 2:
+        raise DataError(f"{first} and {second} have {int(both.sum())} items in common, too few to compare")
+    x, y = matrix[both].T
+    gap = _summary(x - y, codes[both])
+    se = gap["micro_se"]
+    p = float(2 * stats.norm.sf(abs(gap["micro"]) / se)) if se > 0 else np.nan
+    binary = bool(np.isin(matrix[both], (0.0, 1.0)).all())
+    only_first, only_second = int(((x == 1) & (y == 0)).sum()), int(((x == 0) & (y == 1)).sum())
+    mcnemar = np.nan
+    if binary:
+        n = only_first + only_second
+        mcnemar = float(stats.binomtest(only_first, n).pvalue) if n else 1.0
+    return Comparison(first, second, len(x), float(x.mean()), float(y.mean()), gap["micro"], se, p, mcnemar)
+
+
+def _values(
+    panel: Panel, metric: str | None, tasks: Sequence[str] | None, errors: Errors, repeated: Repeated
+) -> tuple[pl.DataFrame, dict[str, str], pl.DataFrame]:
+    """Return one value per entry and item, the metric per task, and counts per entry."""
+    rows = panel.rows(repeated=repeated)
+    if tasks is not None:
+        rows = rows.filter(pl.col("task").is_in(list(tasks)))
+    rows = rows.with_columns(entry=_entry(), measure=_measure())
+    offered = rows.group_by("task", "measure").agg(entries=pl.col("entry").n_unique()).collect()
+    if offered.height == 0:
+        raise DataError("the panel has no item rows for these tasks", hint="see `benchwright panel describe`")
+    chosen = _choose(offered, metric)
+    table = pl.DataFrame({"task": list(chosen), "measure": list(chosen.values())}, schema_overrides={"task": pl.String})
+    rows = rows.join(table.lazy(), on=["task", "measure"], how="inner")
+    failed = pl.col("status").is_in(["error", "refused"])
+    value = pl.col("value")
+    if errors == "wrong":
+        value = pl.when(failed).then(0.0).otherwise(value)
+    rows = rows.with_columns(value=value)
+    counts = rows.group_by("entry").agg(
+        n_error=failed.sum().cast(pl.Int64), n_unscored=(pl.col("status") == "unscored").sum().cast(pl.Int64)
+    )
+    kept = rows.filter(pl.col("value").is_not_null())
+    values = kept.group_by("entry", "task", "doc_id").agg(pl.col("value").mean())
+    collected = pl.collect_all([values, counts])
+    return collected[0], chosen, collected[1].sort("entry")
+
+
+def _entry() -> pl.Expr:
+    """model@revision, with whatever else tells two entries of one model apart."""
+    parts = [
+        pl.col("model"),
+        pl.when(pl.col("revision").is_not_null()).then("@" + pl.col("revision")).otherwise(pl.lit("")),
+    ]
+    for name in ("setting", "axis", "dose", "step"):
+        text = pl.col(name).cast(pl.String)
+        shown = pl.lit(f" [{name} ") + text + pl.lit("]") if name != "setting" else pl.lit(" [") + text + pl.lit("]")
+        parts.append(pl.when(pl.col(name).is_not_null()).then(shown).otherwise(pl.lit("")))
+    return pl.concat_str(parts)
+
+
+def _measure() -> pl.Expr:
+    """Return metric[filter], or the metric alone where there is one filter."""
+    plain = pl.col("filter").is_null() | (pl.col("filter") == "none")
+    return pl.when(plain).then(pl.col("metric")).otherwise(pl.format("{}[{}]", "metric", "filter"))
+
+
+def _choose(offered: pl.DataFrame, metric: str | None) -> dict[str, str]:
+    chosen = {}
+    for (task,), mine in offered.group_by("task", maintain_order=True):
+        entries = dict(mine.select("measure", "entries").iter_rows())
+        if metric is not None:
+            if metric in entries:
+                chosen[str(task)] = metric
+            continue
+        order = {name: place for place, name in enumerate(PREFERRED)}
+        chosen[str(task)] = min(entries, key=lambda name: (-entries[name], order.get(name.split("[")[0], 99), name))
+    if not chosen:
+        known = ", ".join(sorted(set(offered["measure"])))
+        raise UsageError(f"no task has the metric `{metric}`", hint=f"metrics: {known}")
+    return dict(sorted(chosen.items()))
+
+
+def _matrix(values: pl.DataFrame, entries: list[str]) -> tuple[FloatArray, IntArray]:
+    """Return items x entries, NaN where missing, and the task code of each item, items in a fixed order."""
+    items = values.select("task", "doc_id").unique().sort("task", "doc_id").with_row_index("item")
+    columns = pl.DataFrame({"entry": entries, "place": np.arange(len(entries))}, schema_overrides={"entry": pl.String})
+    placed = values.join(items, on=["task", "doc_id"]).join(columns, on="entry")
+    matrix = np.full((items.height, len(entries)), np.nan)
+    matrix[placed["item"].to_numpy(), placed["place"].to_numpy()] = placed["value"].to_numpy()
+    codes = items["task"].rank("dense").to_numpy().astype(np.int64) - 1
+    return matrix, codes
+
+
+def _summary(values: FloatArray, codes: IntArray) -> dict[str, Any]:
+    """Return micro and macro means with their standard errors; a task of one item has no standard error."""
+    known = ~np.isnan(values)
+    x, t = values[known], codes[known]
+    n_tasks = int(codes.max()) + 1 if len(codes) else 0
+    n = np.bincount(t, minlength=n_tasks).astype(float)
+    have = n > 0
+    if not have.any():
+        return {"n_items": 0, "n_tasks": 0, "micro": np.nan, "micro_se": np.nan, "macro": np.nan, "macro_se": np.nan}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(t, x, minlength=n_tasks) / n
+        squares = np.bincount(t, (x - mean[t]) ** 2, minlength=n_tasks)
+        variance = squares / (n - 1) / n
+    share = n[have] / n.sum()
+    return {
+        "n_items": int(n.sum()),
+        "n_tasks": int(have.sum()),
+        "micro": float(share @ mean[have]),
+        "micro_se": float(np.sqrt(share**2 @ variance[have])),
+        "macro": float(mean[have].mean()),
+        "macro_se": float(np.sqrt(variance[have].sum()) / have.sum()),
+    }
+
+
+def _ranks(matrix: FloatArray, codes: IntArray, means: FloatArray, by: Mean, level: float) -> dict[str, pl.Series]:
+    """Return rank, rank interval and tie group; null for an entry without a score."""
+    scored = np.isfinite(means)
+    size = len(means)
+    complete = ~np.isnan(matrix[:, scored]).any(axis=1)
+    x, t = matrix[complete][:, scored], codes[complete]
+    n_tasks = int(codes.max()) + 1
+    n = np.bincount(t, minlength=n_tasks).astype(float)
+    have = n > 1
+    covariance = np.zeros((x.shape[1], x.shape[1]))
+    average = np.zeros(x.shape[1])
+    for task in np.flatnonzero(n > 0):
+        mine = x[t == task]
+        weight = n[task] / n.sum() if by == "micro" else 1.0 / (n > 0).sum()
+        average += weight * mine.mean(axis=0)
+        if have[task]:
+            centred = mine - mine.mean(axis=0)
+            covariance += weight**2 * centred.T @ centred / (n[task] - 1) / n[task]
+    spread = np.sqrt(np.maximum(covariance.diagonal()[:, None] + covariance.diagonal() - 2 * covariance, 0.0))
+    gap = average[:, None] - average
+    pairs = max(1, x.shape[1] * (x.shape[1] - 1) // 2)
+    critical = float(stats.norm.isf((1 - level) / 2 / pairs))
+    better = gap < -critical * spread - 1e-15  # column is better than row, beyond doubt
+    enough = complete.sum() >= 2
+    low = 1 + better.sum(axis=1) if enough else np.ones(x.shape[1])
+    high = x.shape[1] - better.sum(axis=0) if enough else np.full(x.shape[1], x.shape[1])
+    rank = 1 + (means[scored][None, :] > means[scored][:, None] + 1e-12).sum(axis=1)
+    groups, leader, group = np.zeros(x.shape[1], dtype=np.int64), -1, 0
+    for place in np.argsort(-means[scored], kind="stable"):
+        if leader < 0 or better[place, leader]:
+            leader, group = place, group + 1
+        groups[place] = group
+    columns = {"rank": rank, "rank_lo": low, "rank_hi": high, "tie_group": groups}
+    filled = {}
+    for name, column in columns.items():
+        full = np.full(size, np.nan)
+        full[scored] = column
+        filled[name] = pl.Series(full).fill_nan(None).cast(pl.Int64)
+    return filled

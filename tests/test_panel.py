@@ -1,0 +1,198 @@
+"""From logs to a panel: identity and policies, scores against plain formulas, resuming, public cases."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from benchwright.errors import DataError, UsageError
+from benchwright.panel.ingest import read_logs
+from benchwright.panel.panel import Panel
+from benchwright.panel.scores import compare_models, score_table
+
+
+def long_table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as JSONL with columns that the long-table reader knows."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def results(model: str, task: str, values: list[float | None], **more: Any) -> list[dict[str, Any]]:
+    return [{"model": model, "task": task, "item_id": str(i), "score": value} | more for i, value in enumerate(values)]
+
+
+def ingested(tmp_path: Path, *tables: list[dict[str, Any]], **options: Any) -> Panel:
+    for place, rows in enumerate(tables):
+        long_table(tmp_path / "logs" / f"t{place}.jsonl", rows)
+    read_logs(tmp_path / "logs", tmp_path / "panel", **options)
+    return Panel.open(tmp_path / "panel")
+
+
+def scored(panel: Panel, **options: Any) -> dict[str, dict[str, Any]]:
+    return {row["entry"]: row for row in score_table(panel, **options).frame.iter_rows(named=True)}
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file below a folder by name, with a digest of its bytes."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_micro_and_macro_means_have_their_own_standard_errors(tmp_path: Path) -> None:
+    big = results("m", "big", [1.0] * 90 + [0.0] * 10)
+    small = results("m", "small", [1.0] * 10 + [0.0] * 15)
+    row = scored(ingested(tmp_path, big, small))["m"]
+    assert row["micro"] == pytest.approx(0.8)
+    assert row["micro_se"] == pytest.approx(0.031334, abs=1e-6)  # C18
+    assert row["macro"] == pytest.approx(0.65)
+    assert row["macro_se"] == pytest.approx(0.052223, abs=1e-6)
+
+
+def test_missing_items_are_treated_alike_for_all(tmp_path: Path) -> None:
+    full = results("full", "t", [1.0, 1.0, 0.0, 0.0])
+    part = results("part", "t", [1.0, 0.0])
+    panel = ingested(tmp_path, full, part)
+    common = scored(panel, missing="intersect")
+    assert (common["full"]["micro"], common["part"]["micro"]) == (1.0, 0.5)
+    own = scored(panel, missing="renormalise")
+    assert (own["full"]["micro"], own["part"]["micro"], own["part"]["coverage"]) == (0.5, 0.5, 0.5)
+    refused = scored(panel, missing="refuse")
+    assert (refused["part"]["micro"], refused["part"]["rank"]) == (None, None)
+    assert refused["full"]["rank"] == 1
+
+
+def test_repeated_rows_follow_the_stated_policy(tmp_path: Path) -> None:
+    rows = [
+        {"model": "m1", "task": "t", "item_id": item, "score": score, "timestamp": stamp}
+        for item, score, stamp in (("q1", 1, 1), ("q1", 0, 9), ("q2", 1, 2), ("q3", 1, 3), ("q3", 1, 3))
+    ]
+    panel = ingested(tmp_path, rows)
+    for policy, expected in (("latest", 2 / 3), ("first", 1.0), ("mean", 5 / 6)):  # C10
+        assert scored(panel, repeated=policy)["m1"]["micro"] == pytest.approx(expected)
+    with pytest.raises(DataError, match="appear twice"):
+        score_table(panel, repeated="error")
+
+
+def test_a_copied_log_counts_once_and_is_told(tmp_path: Path) -> None:
+    rows = results("m", "t", [1.0, 0.0, 1.0])
+    panel = ingested(tmp_path, rows, rows)
+    assert panel.manifest["counts"]["cells_left_out"] == 1
+    assert panel.cells().filter(~pl.col("active"))["why"].to_list() == ["a copy of another run's rows"]
+    assert scored(panel)["m"]["n_items"] == 3
+
+
+def test_runs_that_differ_are_resolved_by_policy(tmp_path: Path) -> None:
+    old, new = results("m", "t", [1.0, 1.0]), results("m", "t", [0.0, 0.0])
+    latest = ingested(tmp_path / "a", old, new)
+    assert scored(latest)["m"]["micro"] == 0.0  # no time stated: the later file name
+    both = ingested(tmp_path / "b", old, new, duplicates="all")
+    assert scored(both)["m"]["micro"] == 0.5
+    with pytest.raises(DataError, match="2 runs of the same model and task differ"):
+        ingested(tmp_path / "c", old, new, duplicates="error")
+
+
+def test_rank_intervals_and_paired_comparison(tmp_path: Path) -> None:
+    a = [1.0] * 39 + [0.0] * 21
+    b = [1.0] * 30 + [0.0] * 29 + [1.0]
+    panel = ingested(tmp_path, results("A", "t", a), results("B", "t", b))
+    comparison = compare_models(panel, "A", "B")  # C25
+    assert comparison.difference == pytest.approx(0.133333, abs=1e-6)
+    assert comparison.mcnemar_p == pytest.approx(0.021484, abs=1e-6)
+    assert comparison.standard_error == pytest.approx(0.050235, rel=0.02)
+    table = scored(panel)
+    assert (table["A"]["rank_lo"], table["A"]["rank_hi"]) == (1, 1)
+    assert (table["B"]["tie_group"], table["A"]["tie_group"]) == (2, 1)
+    with pytest.raises(UsageError, match="no entry `C`"):
+        compare_models(panel, "A", "C")
+
+
+def test_ranks_of_many_models_cover_the_truth_as_plain_pairs_do(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    matrix = (rng.random((200, 6)) < np.linspace(0.3, 0.8, 6)).astype(float)
+    panel = ingested(tmp_path, *(results(f"m{j}", "t", matrix[:, j].tolist()) for j in range(6)))
+    table = scored(panel)
+    for i, j in pairwise(range(6)):
+        gap = matrix[:, j] - matrix[:, i]
+        z = gap.mean() / (gap.std(ddof=1) / np.sqrt(200))
+        beyond = z > 2.9352  # normal quantile at 1 - 0.05 / 2 / 15
+        assert (table[f"m{j}"]["rank_hi"] < table[f"m{i}"]["rank_lo"]) <= beyond
+    assert all(row["rank_lo"] <= row["rank"] <= row["rank_hi"] for row in table.values())
+
+
+def test_a_panel_is_reused_and_grows(tmp_path: Path) -> None:
+    panel = ingested(tmp_path, results("a", "t", [1.0, 0.0]))
+    before = tree(panel.path)
+    read_logs(tmp_path / "logs", panel.path)
+    assert tree(panel.path) == before
+    parts = {name for name in before if name.startswith("parts/")}
+    long_table(tmp_path / "logs" / "later.jsonl", results("b", "t", [0.0, 0.0]))
+    read_logs(tmp_path / "logs", panel.path)
+    after = tree(panel.path)
+    assert parts < set(after)
+    assert all(after[name] == before[name] for name in parts)
+    assert set(scored(Panel.open(panel.path))) == {"a", "b"}
+
+
+def test_nothing_readable_is_an_error_and_a_fault_does_not_stop_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "noise.bin2").write_bytes(os.urandom(500))
+    with pytest.raises(DataError, match="nothing could be read"):
+        read_logs(tmp_path / "logs", tmp_path / "panel")
+    with pytest.raises(UsageError, match="holds no panel"):
+        Panel.open(tmp_path / "panel")
+    long_table(tmp_path / "logs" / "good.jsonl", results("a", "t", [1.0]))
+    done = read_logs(tmp_path / "logs", tmp_path / "panel")
+    assert [fault.file for fault in done.faults] == ["noise.bin2"]
+    with pytest.raises(DataError, match="--strict"):
+        read_logs(tmp_path / "logs", tmp_path / "panel2", strict=True)
+    with pytest.raises(UsageError, match="does not exist"):
+        read_logs(tmp_path / "nowhere", tmp_path / "panel3")
+
+
+def test_a_symlink_loop_and_quiet_files(tmp_path: Path) -> None:
+    long_table(tmp_path / "logs" / "a" / "t.jsonl", results("a", "t", [1.0]))
+    (tmp_path / "logs" / "a" / "loop").symlink_to(tmp_path / "logs", target_is_directory=True)
+    (tmp_path / "logs" / "README.md").write_text("about", encoding="utf-8")
+    (tmp_path / "logs" / "LICENSE").write_text("free", encoding="utf-8")
+    done = read_logs(tmp_path / "logs", tmp_path / "panel")
+    assert (done.counts["rows"], done.faults, done.counts["passed_over"]) == (1, (), 2)
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_ends_with_the_same_panel(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    for number in range(12):
+        long_table(
+            tmp_path / "logs" / f"m{number:02d}.jsonl",
+            results(f"m{number}", "t", [float(rng.random() < 0.5) for _ in range(4000)]),
+        )
+    read_logs(tmp_path / "logs", tmp_path / "whole")
+    command = [sys.executable, "-m", "benchwright.cli", "ingest", str(tmp_path / "logs"), "-o", str(tmp_path / "panel")]
+    killed = 0
+    for _ in range(20):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0.2, 1.2))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.wait()
+    subprocess.run(command, check=True, capture_output=True)
+    assert killed > 0
+    assert tree(tmp_path / "panel") == tree(tmp_path / "whole")
