@@ -21,12 +21,12 @@ def plain_scores(logprob: list[float], gold: int | None, chars: list[int], sizes
         "acc",
         "acc_norm",
         "acc_bytes",
+        "acc_chance",
         "p_gold",
         "p_gold_char",
         "margin",
         "margin_char",
         "ratio_char",
-        "acc_chance",
     )
     if gold is None or not 0 <= gold < len(logprob) or len(logprob) < 2:
         return dict.fromkeys(names, math.nan)
@@ -90,12 +90,8 @@ def test_ties_fall_to_the_first_choice_as_argmax_does() -> None:
 
 
 def test_what_is_unknown_is_nan_and_touches_no_other_item() -> None:
-    found = choice_scores(
-        [-1.0, np.nan, -1.0, -2.0, -np.inf, -np.inf, -1.0, -np.inf],
-        [2, 2, 2, 2],
-        [0, 0, 0, 0],
-        chars=[1, 1, 0, 1, *[1] * 4],
-    )
+    logprob = [-1.0, np.nan, -1.0, -2.0, -np.inf, -np.inf, -1.0, -np.inf]
+    found = choice_scores(logprob, [2, 2, 2, 2], [0, 0, 0, 0], chars=[1, 1, 0, 1, 1, 1, 1, 1])
     np.testing.assert_array_equal(found["acc"], [np.nan, 1.0, np.nan, 1.0])
     np.testing.assert_array_equal(found["acc_norm"], [np.nan, np.nan, np.nan, 1.0])
     np.testing.assert_allclose(found["p_gold"], [np.nan, 1 / (1 + math.exp(-1)), np.nan, 1.0])

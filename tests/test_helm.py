@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchwright.logs import helm
+from benchwright.logs import helm, json_array
 from benchwright.logs.log_file import Head, LogFile
 from benchwright.logs.record import MemorySink, Unit
 
@@ -162,6 +162,26 @@ def test_without_a_run_spec_the_folder_names_the_model_with_a_fault(tmp_path: Pa
     assert sink.runs[0].model == "demo_a,b"
     assert rows(sink, "task") == [("boolq",)]
     assert len(sink.faults) == 1
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 64, 2**20])
+@pytest.mark.parametrize("value", [[], [1], [12, 345.5], [{"a": [1, {"b": "]},["}]}, "é\u2028", None, [[]], True]])
+def test_array_items_however_the_file_is_cut_into_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, value: list[Any]
+) -> None:
+    monkeypatch.setattr(json_array, "CHUNK", chunk)
+    path = tmp_path / "a.json"
+    for indent in (None, 2):
+        text = json.dumps(value, indent=indent, ensure_ascii=False)
+        path.write_text(f"\ufeff{text}\n", encoding="utf-8")
+        assert list(json_array.array_items(LogFile(path, "a"))) == value
+        path.write_text(text[:-1], encoding="utf-8")
+        with pytest.raises(ValueError, match=r"cut off|no JSON"):
+            list(json_array.array_items(LogFile(path, "a")))
+    for broken in (b"", b"{}", b"[1,]", b"[1 2]", b"[" * 9000, b'["\xff"]', b"[,1]"):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=r"is |cannot"):
+            list(json_array.array_items(LogFile(path, "a")))
 
 
 JUNK = st.one_of(

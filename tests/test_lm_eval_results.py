@@ -43,9 +43,7 @@ def write(path: Path, content: Any) -> Path:
 
 def test_case_c04_result_shapes(shared: Path) -> None:
     sink = read_folder(shared / "cases" / "C04")
-    scores = sink.table("scores").with_columns(
-        model=pl.Series([run.model for run in sink.runs]).gather(pl.col("run_id"))
-    )
+    scores = sink.table("scores")
     old = scores.filter(file="v03_results.json")
     assert old.select("metric", "value", "stderr", "version").rows() == [
         ("acc", 0.75, 0.25, "0"),
@@ -64,7 +62,12 @@ def test_case_c04_result_shapes(shared: Path) -> None:
     assert not LM_EVAL.sniff(Head(inspect.name, inspect.read_bytes()))
 
 
-def test_case_c06_task_names() -> None:
+def test_case_c06_task_names(shared: Path, tmp_path: Path) -> None:
+    for name in (shared / "cases" / "C06" / "names.txt").read_text(encoding="utf-8").split():
+        record = {"doc_id": 0, "doc": {}, "resps": [["x"]], "filter": "none", "metrics": ["acc"], "acc": 1}
+        write(tmp_path / name, {"results": {}, "versions": {}} if name.startswith("results") else record)
+    rows = read_folder(tmp_path).table("rows")
+    assert sorted(rows["task"]) == ["toy", "toy_hard", "toy_hard_cot_2024-06"]
     names = {
         "samples_toy_2025-01-02T03-04-05.000001.jsonl": "samples_toy",
         "samples_toy_hard_2025-01-02T03-04-05.000001.jsonl.zst": "samples_toy_hard",
@@ -117,6 +120,8 @@ def test_pythia_steps_come_from_the_payload(shared: Path) -> None:
     assert not scores["metric"].str.ends_with("_stderr").any()
     assert scores["task"].n_unique() == 87
     assert scores["is_group"].sum() == 0
+    assert {run.setting for run in sink.runs} == {"0-shot", "5-shot"}
+    assert sum("5shot" in note for note in sink.notes) == len(sink.notes) == 4  # named so, but run without examples
     stated = 0
     for path in sorted(folder.rglob("*_step*.json"))[::20]:  # an independent count of the numbers in the files
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -162,7 +167,7 @@ def test_groups_counts_and_settings(tmp_path: Path) -> None:
     (run,) = sink.runs
     assert (run.model, run.revision, run.limit) == ("org/m+peft=org/lora", None, False)
     assert run.setting == "5-shot, chat template"
-    assert run.created == "2025-06-09T22:35:11.295706+00:00"
+    assert run.created == "2025-06-09T22:35:11.295707+00:00"
     scores = sink.table("scores")
     got = scores.select("task", "metric", "filter", "value", "stderr", "n", "is_group", "benchmark", "higher_is_better")
     assert got.rows() == [
@@ -248,7 +253,7 @@ def test_write_outs_of_v03(shared: Path) -> None:
 
 
 def test_write_outs_with_choices_and_broken_records(tmp_path: Path) -> None:
-    records = [
+    records: list[Any] = [
         {
             "doc_id": 0,
             "prompt_0": "Q a",
@@ -256,7 +261,7 @@ def test_write_outs_with_choices_and_broken_records(tmp_path: Path) -> None:
             "prompt_1": "Q b",
             "logit_1": -2,
             "truth": " b",
-            "acc": "0.0",
+            "acc": "0",
         },
         {"doc_id": "x", "prompt_0": "Q", "logit_0": "yes", "truth": "no", "acc": ""},
         {"doc_id": None, "acc": "1.0"},

@@ -161,6 +161,14 @@ def test_generative_task_and_bits_per_byte(tmp_path: Path) -> None:
     assert sink.table("choices").height == 0
 
 
+def test_repeated_generations_are_no_choices(tmp_path: Path) -> None:
+    made = {"doc_id": 0, "label": 1, "metrics": {"exact_match": 1.0}, "task_hash": "hash-gsm8k", "model_hash": "m1"}
+    made |= {"model_output": [{"continuation": "1", "sum_logits": -1.0}, {"continuation": "2", "sum_logits": -2.0}]}
+    files = {"task-0-gsm8k-metrics.json": metrics("gsm8k"), "task-0-gsm8k-predictions.jsonl": [made]}
+    sink = read(write(tmp_path / "o", files))
+    assert (sink.table("choices").height, sink.table("rows").height, sink.faults) == (0, 1, [])
+
+
 def test_nan_null_and_text_values(tmp_path: Path) -> None:
     odd = [prediction(0, 1, 1), prediction(1, 0, 1), prediction(2, 0, 0), prediction(3, 0, 0)]
     odd[0]["metrics"] = {"acc_raw": math.nan, "acc_per_char": "0.5"}

@@ -126,6 +126,7 @@ def test_contradictions_unknown_items_and_odd_ids(tmp_path: Path) -> None:
         "b": "scored",
         "3": "scored",
     }
+    assert len(sink.faults) == 5
     reasons = " | ".join(fault.reason for fault in sink.faults)
     for part in ("stands there twice", "is no item id", "not in the item list", "both resolved and not"):
         assert part in reasons
@@ -349,11 +350,20 @@ def test_no_mutation_raises(tmp_path: Path, format_: Format, name: str, record: 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_mutation_of_a_details_file_raises(tmp_path: Path, data: st.DataObject) -> None:
+def test_no_mutation_of_details_raises(tmp_path: Path, data: st.DataObject) -> None:
+    # Values and length only: a wrong size inside a Parquet page makes polars abort the process.
     root = lighteval_folder(tmp_path)
     path = next(root.rglob("*gsm8k*"))
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 5))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    path.write_bytes(content)
-    read(lighteval.FORMAT, root)
+    column = data.draw(st.sampled_from(OLD.columns))
+    texts = st.sampled_from(
+        ["{", "[", "{1: 2}", "{'em': [1]}", "{'em': 'x'}", "[" * 500, "[1, 2", "{'em': 9**9}", "", None]
+    )
+    changed = OLD.with_columns(pl.Series(column, [data.draw(texts) for _ in range(OLD.height)], dtype=pl.String))
+    if data.draw(st.booleans()):
+        changed = changed.drop(data.draw(st.sampled_from(OLD.columns)))
+    changed.write_parquet(path)
+    if data.draw(st.booleans()):
+        content = path.read_bytes()
+        path.write_bytes(content[: data.draw(st.integers(4, len(content)))])
+    sink = read(lighteval.FORMAT, root)
+    assert sink.table("rows").filter(pl.col("task") == "arc:challenge").height == 4

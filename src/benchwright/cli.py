@@ -104,6 +104,9 @@ def ingest(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder of the panel; an earlier one is continued.")],
     duplicates: Annotated[str, typer.Option(help="Several runs of one task: latest, all or error.")] = "latest",
     max_line: Annotated[int, typer.Option(help="A longer line is a fault and never held whole (bytes).")] = 64 * 2**20,
+    keep_text: Annotated[
+        bool, typer.Option("--keep-text", help="Keep the items' texts, not only their hashes.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first fault.")] = False,
     workers: Annotated[int | None, typer.Option(help="Processes; by default one a core.")] = None,
     as_json: Json = False,
@@ -118,6 +121,7 @@ def ingest(
         list(logs),
         out,
         max_line=max_line,
+        keep_text=keep_text,
         duplicates=duplicates,  # type: ignore[arg-type]
         strict=strict,
         workers=workers,
@@ -153,7 +157,8 @@ def panel_describe(panel: PanelFolder, as_json: Json = False) -> None:
     if as_json:
         _print_json(opened.describe())
     else:
-        _prose(f"{opened.coverage()}\n{opened.left_out()}")
+        derived = ", ".join(opened.derivable()) or "none, no log has choice log-likelihoods"
+        _prose(f"{opened.coverage()}\n{opened.left_out()}\nmetrics that follow from choices: {derived}")
 
 
 @panel_app.command("show", epilog="Example: benchwright panel show panel/ --metric acc --missing intersect")
@@ -215,12 +220,12 @@ def panel_compare(
 def panel_export(
     panel: PanelFolder,
     out: Annotated[Path, typer.Option("-o", "--out", help="File to write: .parquet or .csv.")],
-    table: Annotated[str, typer.Option(help="rows, choices or scores.")] = "rows",
+    table: Annotated[str, typer.Option(help="rows, derived, choices, scores or items.")] = "rows",
 ) -> None:
-    """Write a panel's rows, choice log-likelihoods or stated scores as one file."""
-    from benchwright.panel.panel import Panel
+    """Write a panel's rows, scores derived from choices, choice log-likelihoods, stated scores or texts as one file."""
+    from benchwright.panel.panel import TABLES, Panel
 
-    _one_of("--table", table, ("rows", "choices", "scores"))
+    _one_of("--table", table, TABLES)
     Panel.open(panel).export(table, out)
     _note(f"wrote {out}")
 

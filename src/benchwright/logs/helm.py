@@ -14,6 +14,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from benchwright.logs.format import Format
+from benchwright.logs.item_texts import ItemTexts
+from benchwright.logs.json_array import array_items
 from benchwright.logs.log_file import Head, LogFile
 from benchwright.logs.record import Run, Sink, Unit, text_hash
 from benchwright.logs.score_values import direction, score_of, text_or_none, whole_or_none
@@ -51,7 +53,7 @@ def read(unit: Unit, sink: Sink) -> None:
             sink.fault(file.name, f"is a second {kind} file of this run folder and is not read; keep one")
             continue
         try:
-            documents[kind] = (file, file.document())
+            documents[kind] = (file, None if kind == "instances" else file.document())
         except ValueError as error:
             sink.fault(file.name, f"{error}; bring the file again")
     if not documents.keys() & {"instances", "stats"}:
@@ -122,29 +124,33 @@ class _Folder:
         found: dict[tuple[str, int, Label, str], _Stat] = {}
         if "instances" not in self.documents:
             return found
-        file, document = self.documents["instances"]
-        if not isinstance(document, list):
-            self.sink.fault(file.name, "is no list of instances")
-            return found
-        for line, entry in enumerate(document, start=1):
-            doc_id = text_or_none(entry.get("instance_id")) if isinstance(entry, dict) else None
-            if doc_id is None:
-                self.sink.fault(file.name, "has no instance_id, so its scores belong to no item", line=line)
-                continue
-            trial = whole_or_none(entry.get("train_trial_index", 0))
-            stats = entry.get("stats")
-            if trial is None or not isinstance(stats, list):
-                column = "stats" if trial is not None else "train_trial_index"
-                self.sink.fault(file.name, "is not what HELM writes there", line=line, column=column)
-                continue
-            for metric, label, stat in self._stats(file, stats, line, entry.get("perturbation")):
-                key = (doc_id, trial, label, metric)
-                before = found.setdefault(key, stat)
-                if before is not stat and not _same(before, stat):
-                    reason = f"instance {doc_id} has two values, {_shown(before)} and {_shown(stat)}; neither is used"
-                    self.sink.fault(file.name, reason, line=line, column=metric)
-                    found[key] = _Stat(None, "unreadable", 1, before.line)
+        file = self.documents["instances"][0]
+        try:
+            for line, entry in enumerate(array_items(file), start=1):
+                self._add_entry(found, file, line, entry)
+        except ValueError as error:
+            self.sink.fault(file.name, f"{error}; none of it is used, bring the file again")
+            return {}
         return found
+
+    def _add_entry(self, found: dict[tuple[str, int, Label, str], _Stat], file: LogFile, line: int, entry: Any) -> None:
+        doc_id = text_or_none(entry.get("instance_id")) if isinstance(entry, dict) else None
+        if doc_id is None:
+            self.sink.fault(file.name, "has no instance_id, so its scores belong to no item", line=line)
+            return
+        trial = whole_or_none(entry.get("train_trial_index", 0))
+        stats = entry.get("stats")
+        if trial is None or not isinstance(stats, list):
+            column = "stats" if trial is not None else "train_trial_index"
+            self.sink.fault(file.name, "is not what HELM writes there", line=line, column=column)
+            return
+        for metric, label, stat in self._stats(file, stats, line, entry.get("perturbation")):
+            key = (doc_id, trial, label, metric)
+            before = found.setdefault(key, stat)
+            if before is not stat and not _same(before, stat):
+                reason = f"instance {doc_id} has two values, {_shown(before)} and {_shown(stat)}; neither is used"
+                self.sink.fault(file.name, reason, line=line, column=metric)
+                found[key] = _Stat(None, "unreadable", 1, before.line)
 
     def means(self) -> dict[tuple[Label, str], _Stat]:
         """Return what stats.json states for the whole task."""
@@ -200,7 +206,7 @@ class _Folder:
         labels = {key[2] for key in entries} | {key[0] for key in means}
         several = len({label[0] for label in labels}) > 1
         shared = {"task": self.task, "benchmark": self.benchmark}
-        hashes = self._item_hashes()
+        hashes = self._item_hashes() if entries else {}
         if entries:
             file = self.documents["instances"][0].name
             ordered = list(entries.items())
@@ -252,9 +258,10 @@ class _Folder:
             )
 
     def _item_hashes(self) -> dict[str, str]:
-        """Return the hash of each instance's text, where instances.json is there."""
+        """Return the hash of each instance's text, where instances.json is there; put the texts where they are kept."""
         _, document = self.documents.get("texts", (None, None))
         hashes: dict[str, str] = {}
+        texts = ItemTexts(self.run, self.task, self.sink)
         for item in document if isinstance(document, list) else ():
             if not isinstance(item, dict) or item.get("perturbation") is not None:
                 continue
@@ -263,6 +270,8 @@ class _Folder:
                 references = item.get("references")
                 answers = [_text(one, "output") or "" for one in references] if isinstance(references, list) else []
                 hashes[doc_id] = text_hash(text, *answers)
+                texts.add(doc_id, hashes[doc_id], (text, *answers))
+        texts.put()
         return hashes
 
 

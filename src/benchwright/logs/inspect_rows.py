@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from benchwright.logs.inspect_values import GRADES, clean, grade, item_hash, known_direction, text
+from benchwright.logs.inspect_values import GRADES, clean, grade, item_hash, item_texts, known_direction, text
 from benchwright.logs.inspect_zip import shown
+from benchwright.logs.item_texts import ItemTexts
 from benchwright.logs.record import Run, Sink
 
 BLOCK = 20_000
@@ -67,6 +68,7 @@ class SampleRows:
 
     def __init__(self, facts: Facts, file: str, sink: Sink) -> None:
         self._facts, self._file, self._sink = facts, file, sink
+        self._texts = ItemTexts(facts.run, facts.task, sink)
         self._rows: list[tuple[_Item, str, float | None, str]] = []
         self._metrics: dict[str, dict[str, None]] = {}  # scorer -> metrics with a value somewhere
         self._pending: list[_Pending] = []
@@ -89,6 +91,8 @@ class SampleRows:
         self._samples += 1
         self._invalid += bool(sample.invalidation)
         item = _Item(doc_id, item_hash(sample.input, sample.choices), epoch - 1, line)
+        if self._texts.kept:
+            self._texts.add(doc_id, item.item_hash, item_texts(sample.input, sample.choices))
         scores = self._scores(sample, item)
         for scorer, score in scores.items():
             self._score(clean(scorer), score, item)
@@ -106,6 +110,7 @@ class SampleRows:
                     for metric in self._metrics.get(scorer) or [scorer]:
                         self._row(pending.item, metric, None, pending.status)
         self._flush()
+        self._texts.put()
         self._say()
 
     def direction(self, metric: str) -> bool | None:

@@ -85,11 +85,17 @@ def known_direction(metric: str) -> bool | None:
     return True if name in _HIGHER else False if name in _LOWER else None
 
 
-def item_hash(content: Any, choices: Any) -> str | None:
-    """Return the hash of an item's input (text, or the texts of its messages) and choices, None without either."""
+def item_texts(content: Any, choices: Any) -> list[str]:
+    """Return an item's input (text, or the texts of its messages) and choices."""
     texts = [content] if isinstance(content, str) else _message_texts(content)
     if isinstance(choices, list):
         texts += [choice for choice in choices if isinstance(choice, str)]
+    return texts
+
+
+def item_hash(content: Any, choices: Any) -> str | None:
+    """Return the hash of an item's texts, None without any."""
+    texts = item_texts(content, choices)
     return text_hash(*texts) if texts else None
 
 

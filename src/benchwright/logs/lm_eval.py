@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from benchwright.logs.lm_eval_results import (
     push_scores,
     read_results,
     step_of,
+    whole_document,
 )
 from benchwright.logs.lm_eval_samples import SampleReader
 from benchwright.logs.log_file import Head, LogFile, parse_json
@@ -35,11 +37,12 @@ _FIRST_RECORDS = 5
 
 
 def top_keys(content: bytes) -> set[str]:
-    """Return the keys of the outermost object that the first bytes show.
+    """Return the keys of the outermost object that the first bytes show; in a list, of its first object.
 
-    >>> sorted(top_keys(b'{"a": {"b": [1, "c"]}, "d": "e", "f"'))
-    ['a', 'd']
+    >>> sorted(top_keys(b'{"a": {"b": [1, "c"]}, "d": "e", "f"')), top_keys(b'[{"a": {"b": 1}}, {"c": 1}]')
+    (['a', 'd'], {'a'})
     """
+    content = content.lstrip().removeprefix(b"[")
     depth = 0
     keys = set()
     for token in _TOKEN.finditer(content):
@@ -57,14 +60,14 @@ def top_keys(content: bytes) -> set[str]:
 
 def is_samples(head: Head) -> bool:
     """Whether a file starts with a sample record: an item's number and the model's answers to it."""
-    if not head.is_object:
+    if not (head.is_object or head.is_array):
         return False
     keys = top_keys(head.content)
     if "doc_id" not in keys or "native_id" in keys:
         return False
     if "filtered_resps" in keys or "resps" in keys:
         return True
-    cut = b"\n" not in head.content.strip()  # the first record is longer than what is seen of it
+    cut = head.is_object and b"\n" not in head.content.strip()  # the first record is longer than what is seen of it
     return cut and "doc" in keys
 
 
@@ -110,24 +113,32 @@ def read(unit: Unit, sink: Sink) -> None:
 def _read_embedded(results: Results, sink: Sink) -> None:
     """Read samples that stand in the results document; their "line" is their place in the task's list, from 1."""
     for task, listed in mapping(results.document.pop("samples", None)).items():
-        if not isinstance(listed, list):
+        if isinstance(listed, list):
+            SampleReader(results.file, partial(_listed, listed), results.run, task, results, sink).read()
+        else:
             sink.fault(results.file.name, f"has no list of samples for task {task}", column="samples")
-            continue
 
-        def records(on_fault: Callable[[int, str], None], listed: list[Any] = listed) -> Iterator[tuple[int, bytes]]:
-            for place, record in enumerate(listed):
-                try:
-                    yield place + 1, msgspec.json.encode(record)
-                except (ValueError, OverflowError, TypeError, RecursionError) as error:
-                    on_fault(place + 1, f"cannot be read as a sample: {error}")
 
-        SampleReader(results.file, records, results.run, task, results, sink).read()
+def _listed(listed: list[Any], on_fault: Callable[[int, str], None]) -> Iterator[tuple[int, bytes]]:
+    for place, record in enumerate(listed):
+        try:
+            yield place + 1, msgspec.json.encode(record)
+        except (ValueError, OverflowError, TypeError, RecursionError) as error:
+            on_fault(place + 1, f"cannot be read as a sample: {error}")
+
+
+def _lines(file: LogFile, max_line: int, on_fault: Callable[[int, str], None]) -> Iterator[tuple[int, bytes]]:
+    return file.lines(max_line, on_fault)
 
 
 def _read_samples(file: LogFile, results: list[Results], sink: Sink, say: Callable[[str], None]) -> None:
-    def records(on_fault: Callable[[int, str], None]) -> Iterator[tuple[int, bytes]]:
-        return file.lines(sink.options.max_line, on_fault)
-
+    records = partial(_lines, file, sink.options.max_line)
+    if Head(file.name, file.head()).is_array:  # v0.4.0 wrote a list, whatever the file is called
+        try:
+            records = partial(_listed, whole_document(file))
+        except ValueError as error:
+            sink.fault(file.name, f"{error}; no sample of the file is used: run it again or bring the whole file")
+            return
     stem, stamp = name_parts(file.name)
     own, run = _run(file, stem, stamp, results, say)
     task = _task(_task_name(records), stem, own)

@@ -10,6 +10,7 @@ cache (``.../models--org--name/snapshots/<commit>``) is read as org/name @ commi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from math import isfinite
 from pathlib import PurePosixPath
 from typing import Any
 
-from benchwright.logs.log_file import LogFile
+from benchwright.logs.log_file import LogFile, parse_json
 from benchwright.logs.record import Run, Sink
 from benchwright.logs.source_file import utf8
 
@@ -142,6 +143,25 @@ def arguments_of(value: Any) -> dict[str, str]:
     return found
 
 
+def whole_document(file: LogFile) -> Any:
+    """Return a file as JSON whose text can be written: half a surrogate pair becomes a question mark.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, is cut off, is not UTF-8, is nested too deeply, or is too large.
+    """
+    document = file.document()
+    try:
+        text = json.dumps(document, ensure_ascii=False)
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return parse_json(text.encode("utf-8", "replace"))
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    return document
+
+
 def mapping(value: Any) -> dict[str, Any]:
     """Return a JSON object, an empty one for anything else."""
     return value if isinstance(value, dict) else {}
@@ -227,7 +247,7 @@ def _count(value: Any) -> int | None:
 def read_results(file: LogFile, sink: Sink, say: Callable[[str], None]) -> Results | None:
     """Read a results file, None (and a fault) where it cannot be used at all; ``say`` takes notes."""
     try:
-        document = file.document()
+        document = whole_document(file)
     except ValueError as error:
         sink.fault(file.name, f"{error}; no score of the file is used: run it again or bring the whole file")
         return None
@@ -250,7 +270,7 @@ def read_results(file: LogFile, sink: Sink, say: Callable[[str], None]) -> Resul
         step=_step(revision, model, stem, file, say),
         created=_created(document, stamp),
         limit=_limited(document),
-        setting=_setting(document),
+        setting=_setting(document, file, say),
     )
     return Results(file, stamp, run, from_folder, document, tasks | groups, parents)
 
@@ -310,10 +330,13 @@ def _limited(document: dict[str, Any]) -> bool:
     return not whole and number(mapping(document.get("config")).get("limit"))[0] is not None
 
 
-def _setting(document: dict[str, Any]) -> str | None:
+def _setting(document: dict[str, Any], file: LogFile, say: Callable[[str], None]) -> str | None:
     shots = {_count(shot) for shot in mapping(document.get("n-shot")).values()}
     if not shots:
         shots = {_count(mapping(document.get("config")).get("num_fewshot"))}
+    named = re.search(r"(\d{1,3})[-_]?shot", PurePosixPath(file.name).name)
+    if named and len(shots) == 1 and int(named.group(1)) not in shots:
+        say(f"{file.name}: the name says {named.group()}, the file itself {next(iter(shots))}-shot: the file is right")
     parts = [f"{shot}-shot" for shot in shots if shot is not None] if len(shots) == 1 else []
     parts += [name.replace("_", " ") for name in ("chat_template", "system_instruction") if document.get(name)]
     return ", ".join(parts) if parts else None

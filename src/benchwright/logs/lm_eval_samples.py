@@ -64,6 +64,7 @@ class SampleReader:
     _last: Any = None  # decoder of the last record
     _without_value: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     _directions: dict[str, bool | None] = field(default_factory=dict)
+    _without_metric: tuple[int, int] = (0, 0)  # how many records, the first one's line
     _choices: ChoiceBlock | None = None
     _choice_filter: Any = None
 
@@ -105,6 +106,9 @@ class SampleReader:
                 "use another metric of the task for items"
             )
             self.sink.fault(self.file.name, reason, line=line, column=metric)
+        if self._without_metric[0]:
+            count, line = self._without_metric
+            self._fault(line, f"{count:,} record(s) from here on have no metric, so no score", "metrics")
         if self._choices.disagreements:
             self.sink.fault(
                 self.file.name,
@@ -148,7 +152,7 @@ class SampleReader:
                 return record
         top = _TOP.decode(text)
         listed = _ANY.decode(top["metrics"]) if "metrics" in top else None
-        if isinstance(listed, list) and all(isinstance(name, str) for name in listed):
+        if isinstance(listed, list) and listed and all(isinstance(name, str) for name in listed):
             names = [name for name in listed if name not in CORE]
         else:
             names = [name for name in top if name not in CORE and name not in OTHER]
@@ -242,9 +246,12 @@ class SampleReader:
             try:  # as text_hash of the item in a form that does not depend on spaces and the order of keys
                 item_hash = sha256(_CANONICAL.encode(_ANY.decode(record.doc)) + b"\x00").hexdigest()
             except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, TypeError):
-                self._fault(line, "the item's text cannot be decoded; its score is kept", "doc")
+                item_hash = self._loose_hash(bytes(record.doc), line)
         start = (doc_id, item_hash, None if filter_ == "none" else filter_, line)
         acc: float | None = None
+        if not record.names:
+            count, before = self._without_metric
+            self._without_metric = (count + 1, before if count else line)
         for attribute, metric in record.names:
             value = getattr(record, attribute)
             if value.__class__ is float and metric not in LOGLIKELIHOOD and isfinite(value) and metric != "bypass":
@@ -257,6 +264,15 @@ class SampleReader:
             usual = self._choices.add(doc_id, record, acc)
             if usual and self._usual is None:
                 self._usual = self._decoder(tuple(name for _, name in record.names), record.listed, usual=True)
+
+    def _loose_hash(self, doc: bytes, line: int) -> str | None:
+        """Return the hash of a text with half a surrogate pair or numbers out of range."""
+        try:
+            text = json.dumps(parse_json(doc), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            self._fault(line, "the item's text cannot be decoded; its score is kept", "doc")
+            return None
+        return sha256(text.encode("utf-8", "replace") + b"\x00").hexdigest()
 
     def _other(self, start: tuple[Any, ...], metric: str, value: Any) -> None:
         """Put what is not simply a number."""

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from benchwright.logs.format import Format
-from benchwright.logs.lm_eval_results import direction_of, folder_name, number, step_of
+from benchwright.logs.lm_eval_results import direction_of, folder_name, number, step_of, whole_document
 from benchwright.logs.log_file import Head, LogFile
 from benchwright.logs.record import Run, Sink, Unit, text_hash
 from benchwright.logs.source_file import utf8
@@ -36,7 +36,7 @@ def read(unit: Unit, sink: Sink) -> None:
 
 def _read_file(file: LogFile, sink: Sink) -> None:
     try:
-        records = file.document()
+        records = whole_document(file)
     except ValueError as error:
         sink.fault(file.name, f"{error}; no item of the file is used")
         return

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from benchwright.logs.log_file import LogFile
+from benchwright.logs.table_cells import as_text, number_or
 from benchwright.logs.table_columns import (
     GENERIC,
     ITEM_TEXTS,
@@ -22,7 +23,7 @@ from benchwright.logs.table_columns import (
     recognise,
     value_columns,
 )
-from benchwright.logs.table_file import TableFile, as_text, number_or
+from benchwright.logs.table_file import TableFile
 from benchwright.logs.tabular import shown
 
 COUNTED = -1  # the total of a count stands in a column of its own

@@ -8,8 +8,9 @@ from typing import Any
 
 from benchwright.logs.long_plan import COUNTED, LongPlan
 from benchwright.logs.record import Run, Sink, text_hash
+from benchwright.logs.table_cells import MISSING, as_number, as_text, number_or
 from benchwright.logs.table_columns import higher_is_better, plain
-from benchwright.logs.table_file import TableFile, as_number, as_text, number_or
+from benchwright.logs.table_file import TableFile
 from benchwright.logs.table_rows import (
     Duplicates,
     Faults,
@@ -22,8 +23,8 @@ from benchwright.logs.table_rows import (
 from benchwright.logs.tabular import shown
 
 BLOCK = 20_000  # rows of one run that are pushed together
-HELD = 200_000  # rows of all runs that are held
-HELD_IN_TIME = 2_000_000  # the same where rows must be ordered by time
+HELD = 100_000  # rows of all runs that are held
+HELD_IN_TIME = 300_000  # the same where rows must be ordered by time
 STATUSES = {
     **dict.fromkeys(("error", "failed", "crashed", "timeout", "exception", "cancelled"), "error"),
     **dict.fromkeys(("refused", "refusal"), "refused"),
@@ -31,6 +32,7 @@ STATUSES = {
 }
 UNREADABLE = "unreadable"
 DIRECTIONS = {"true": True, "1": True, "false": False, "0": False}
+ITEM_NAMES = ("task", "doc_id", "item_hash", "text")
 CHOICE_NAMES = ("task", "doc_id", "repeat", "gold", "logprob")
 ROW_NAMES = (
     *("task", "benchmark", "version", "doc_id", "item_hash", "metric", "filter", "value", "higher_is_better"),
@@ -49,6 +51,7 @@ class _Held:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     choices: list[tuple[Any, ...]] = field(default_factory=list)
+    texts: list[tuple[Any, ...]] = field(default_factory=list)
     seen: int = 0  # records so far
 
 
@@ -113,7 +116,10 @@ class LongReader:
             if self._timed:
                 time = seconds_of(self._get("time"), line, self._roles["time"], self._faults)
         if self._plan.text_places and hashed is None:
-            hashed = text_hash(*[as_text(cells[place]) for place in self._plan.text_places])
+            texts = [as_text(cells[place]) for place in self._plan.text_places]
+            hashed = text_hash(*texts)
+            if self._sink.options.keep_text:
+                held.texts.append((task, item, hashed, "\n".join(filter(None, texts))))
         for metric, column, value, trials, status, direction in self._measured(line, cells):
             if self._rows:
                 held.rows.append(
@@ -219,9 +225,12 @@ class LongReader:
         if isinstance(stated, str) and (known := STATUSES.get(stated.strip().lower())):
             return known
         error = self._get("error")
-        if error in (None, False, 0, "", "0") or str(error).strip().lower() in ("false", "none", "null", "nan"):
+        if error is None or error is False:
             return None
-        return "error"
+        word = as_text(error).strip().lower()
+        if error is True or word in ("true", "yes"):
+            return "error"
+        return None if word in MISSING or number_or(word, None) is not None else "error"
 
     def _run_of(self, line: int) -> _Held | None:
         """Return the run of the record at hand, None where it names no model."""
@@ -291,4 +300,7 @@ class LongReader:
         if held.choices:
             stated = zip(*held.choices, strict=True)
             self._sink.choices(run, dict(zip(CHOICE_NAMES, map(list, stated), strict=True)))
-        held.rows, held.times, held.choices = [], [], []
+        if held.texts:
+            kept = zip(*held.texts, strict=True)
+            self._sink.items(run, dict(zip(ITEM_NAMES, map(list, kept), strict=True)))
+        held.rows, held.times, held.choices, held.texts = [], [], [], []

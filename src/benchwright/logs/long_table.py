@@ -54,7 +54,8 @@ def _refuse(kind: Layout | None, table: TableFile, faults: Faults) -> None:
     if kind in REFUSALS:
         faults.add(None, None, REFUSALS[kind])
     elif {"item", "task"} <= recognise(table.names).keys():
-        faults.add(1, None, f"has items and no scores; the columns are {listed}: name the one of the scores `score`")
+        reason = f"has items and no scores; the columns are {listed}: name the one of the scores `score`, or put "
+        faults.add(1, None, reason + "`item` first where each other column is a model")
     else:
         reason = f"cannot tell models from items; the columns are {listed}: name the first column `model` where each "
         reason += "row is a model and each column a task, or `item` where each row is an item and each column a model"

@@ -14,16 +14,18 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from benchwright.logs.coding import Coding, item_block
 from benchwright.logs.format import Format
 from benchwright.logs.log_file import Head
 from benchwright.logs.record import Run, Sink, Unit
+from benchwright.logs.table_cells import as_number, as_text, number_or
 from benchwright.logs.table_columns import (
     AGGREGATE,
     METADATA,
+    OF_RUN,
     RANK,
     SUMMARY,
     Layout,
@@ -33,12 +35,14 @@ from benchwright.logs.table_columns import (
     label_place,
     layout,
     plain,
+    recognise,
 )
-from benchwright.logs.table_file import TableFile, as_number, as_text, open_table, sniff_table
-from benchwright.logs.table_rows import Faults
+from benchwright.logs.table_file import TableFile, open_table, sniff_table
+from benchwright.logs.table_rows import Faults, dose_of_tokens, seconds_of, stamp_of, step_of, whole
 from benchwright.logs.tabular import shown
 
 BLOCK = 20_000
+SIZES = ("n", "count", "n_items", "n_samples", "num_samples")
 MANY_COLUMNS = 20  # of 0 and 1: more are items, not tasks
 WIDE: tuple[Layout, ...] = ("models", "runs", "items", "bare")
 _TOTAL = re.compile(r"out of (\d{1,9})\b", re.I)
@@ -62,48 +66,6 @@ def read_matrices(unit: Unit, sink: Sink) -> None:
         elif table is not None:
             faults.add(1, None, "is no wide table; name the first column `model` or `item`")
         faults.close()
-
-
-@dataclass(slots=True)
-class _Coding:
-    """What the numbers of a matrix look like, and how they are passed on."""
-
-    total: int | None = None
-    count: int = 0
-    binary: bool = True
-    whole: bool = True
-    low: float = float("inf")
-    high: float = float("-inf")
-
-    def see(self, value: float) -> None:
-        self.count += 1
-        if value not in (0.0, 1.0):
-            self.binary = False
-            self.whole = self.whole and value.is_integer()
-        self.low, self.high = min(self.low, value), max(self.high, value)
-
-    @property
-    def metric(self) -> str:
-        if self.total is not None or self.binary:
-            return "correct"
-        return "log_odds" if self.low < 0 else "count" if self.whole and self.high > 1 else "score"
-
-    def text(self) -> str:
-        if not self.count:
-            return "no numbers"
-        if self.total is not None:
-            return f"counts of right answers out of {self.total}; value = count / {self.total}"
-        if self.binary:
-            return "0 and 1"
-        span = f"{self.low:g} to {self.high:g}"
-        if self.low >= 0 and self.high <= 1:
-            return f"scores from {span}"
-        if self.low < 0:
-            return f"numbers from {span}, taken for log-odds and kept as they are"
-        if self.whole:
-            reason = "counts without a total, kept as they are; name the first column `item (out of N)` to divide by N"
-            return f"whole numbers from {span}: {reason}"
-        return f"numbers from {span}, kept as they are"
 
 
 def read_matrix(table: TableFile, kind: Layout, sink: Sink, faults: Faults) -> None:
@@ -130,15 +92,18 @@ def _usable(table: TableFile, sink: Sink, faults: Faults) -> list[int]:
     """Return the places of the columns that hold results; say which do not."""
     names, found, left = table.names, [], []
     label, words = label_place(names), [plain(name) for name in names]
+    told = {recognise(names).get(role) for role in (*OF_RUN, "task", "subject")}
     for place, name in enumerate(names):
         if place <= label:
             continue
-        if name in names[label + 1 : place]:
+        if name and name in told:
+            continue
+        if name and name in names[label + 1 : place]:
             faults.add(1, name, "appears twice in the header; the first is read")
         elif not name:
             if is_numeric([row[place] for row in table.sample]):
                 faults.add(1, None, f"column {place + 1} has numbers and no name; name it")
-        elif RANK.match(plain(name)) or METADATA.match(plain(name)) or is_spread(name, words):
+        elif plain(name) in SIZES or RANK.match(plain(name)) or METADATA.match(plain(name)) or is_spread(name, words):
             left.append(shown(name))
         elif is_numeric([row[place] for row in table.sample]) or not any(row[place] for row in table.sample):
             found.append(place)
@@ -149,13 +114,14 @@ def _usable(table: TableFile, sink: Sink, faults: Faults) -> list[int]:
     return found
 
 
-def _cells(table: TableFile, columns: Sequence[int], faults: Faults | None) -> Iterator[tuple[int, str, list[Any]]]:
-    """Yield (line, first cell, cells of the columns as numbers): None is missing, "" unreadable.
+def _cells(
+    table: TableFile, columns: Sequence[int], faults: Faults | None
+) -> Iterator[tuple[int, Sequence[Any], str, list[Any]]]:
+    """Yield (line, row, name of the row, cells of the columns as numbers): None is missing, "" unreadable.
 
     Rows of summaries (``Mean``, ``Standard deviation``) are passed over.
     """
-    quiet = Faults(_Nowhere(), table.file.name)
-    report = quiet if faults is None else faults
+    report = faults or Faults(None, table.file.name)
     first = label_place(table.names)
     for line, row in table.rows(report.line):
         label = as_text(row[first]).strip()
@@ -169,83 +135,59 @@ def _cells(table: TableFile, columns: Sequence[int], faults: Faults | None) -> I
                 column = table.names[place] if table.names else None
                 report.add(line, column, f"`{shown(as_text(row[place]))}` is no number")
                 found.append("")
-        yield line, label, found
+        yield line, row, label, found
 
 
-class _Nowhere:
-    """A sink for a first look at a file: what it finds is reported when the file is read."""
-
-    options: Any = None
-
-    def rows(self, run: Run, columns: Any) -> None: ...
-    def choices(self, run: Run, columns: Any) -> None: ...
-    def scores(self, run: Run, columns: Any) -> None: ...
-    def fault(self, file: str, reason: str, *, line: int | None = None, column: str | None = None) -> None: ...
-    def note(self, text: str) -> None: ...
-
-
-def _survey(table: TableFile, columns: Sequence[int]) -> _Coding:
+def _survey(table: TableFile, columns: Sequence[int]) -> Coding:
     """Go through a matrix once to see how it is coded."""
     stated = _TOTAL.search(table.names[label_place(table.names)]) if table.names else None
-    coding = _Coding(total=int(stated[1]) or None if stated else None)
-    for _, _, cells in _cells(table, columns, None):
+    coding = Coding(total=int(stated[1]) or None if stated else None)
+    for _, _, _, cells in _cells(table, columns, None):
         for value in cells:
             if value is not None and value != "":
                 coding.see(value)
     return coding
 
 
-def _block(task: str, ids: Any, values: Sequence[Any], lines: Any, coding: _Coding, file: str) -> dict[str, Any]:
-    """Return the columns of item rows; a missing number is unscored, a text unreadable."""
-    total = coding.total
-    found, status = [], []
-    for value in values:
-        bad = value == "" or (value is not None and total is not None and not 0 <= value <= total)
-        status.append("unreadable" if bad else "unscored" if value is None else "scored")
-        found.append(None if bad or value is None else value if total is None else value / total)
-    metric = coding.metric
-    return {
-        "task": task,
-        "doc_id": ids,
-        "metric": metric,
-        "value": found,
-        "higher_is_better": higher_is_better(metric),
-        "status": status,
-        "trials": total or 1,
-        "line": lines,
-        "file": file,
-    }
-
-
 def _read_items(table: TableFile, columns: list[int], sink: Sink, faults: Faults) -> None:
     """Rows are items, columns models."""
     name, task = table.file.name, _stem(table)
     coding = _survey(table, columns)
-    _say(table, sink, coding, f"rows are items, columns {len(columns):,} models, of task `{shown(task)}`")
+    column = next((r for role in ("subject", "task") if (r := recognise(table.names).get(role))), None)
+    place = None if column is None else table.names.index(column)
+    told = f"task `{shown(task)}`" if column is None else f"the tasks of column `{shown(column)}`"
+    _say(table, sink, coding, f"rows are items, columns {len(columns):,} models, of {told}")
     runs = [Run(table.names[place], task) for place in columns]
     lines: list[int] = []
     ids: list[str] = []
+    tasks: list[str] = []
     values: list[list[Any]] = [[] for _ in columns]
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     again = 0
 
     def push() -> None:
         for run, held in zip(runs, values, strict=True):
             if ids:
-                sink.rows(run, _block(task, list(ids), held, list(lines), coding, name))
+                sink.rows(run, item_block(list(tasks), list(ids), held, list(lines), coding, name))
             held.clear()
         ids.clear()
+        tasks.clear()
         lines.clear()
 
-    for line, label, cells in _cells(table, columns, faults):
+    for line, row, label, cells in _cells(table, columns, faults):
         if not label:
             faults.add(line, table.names[0], "names no item")
             continue
-        again += label in seen
-        seen.add(label)
+        of = task if place is None else as_text(row[place]).strip()
+        if not of:
+            faults.add(line, column, "names no task")
+            continue
+        again += (of, label) in seen
+        seen.add((of, label))
         _check_counts(table, columns, cells, line, coding, faults)
         lines.append(line)
         ids.append(label)
+        tasks.append(of)
         for held, value in zip(values, cells, strict=True):
             held.append(value)
         if len(ids) * len(columns) >= 10 * BLOCK:
@@ -256,7 +198,7 @@ def _read_items(table: TableFile, columns: list[int], sink: Sink, faults: Faults
 
 
 def _check_counts(
-    table: TableFile, columns: Sequence[int], cells: Sequence[Any], line: int, coding: _Coding, faults: Faults
+    table: TableFile, columns: Sequence[int], cells: Sequence[Any], line: int, coding: Coding, faults: Faults
 ) -> None:
     if coding.total is None:
         return
@@ -265,12 +207,12 @@ def _check_counts(
             faults.add(line, table.names[place], f"counts {value:g} right answers of {coding.total}")
 
 
-def _read_model_rows(table: TableFile, columns: list[int], coding: _Coding, sink: Sink, faults: Faults) -> None:
+def _read_model_rows(table: TableFile, columns: list[int], coding: Coding, sink: Sink, faults: Faults) -> None:
     """Rows are models, columns items of 0 and 1."""
     name, task = table.file.name, _stem(table)
     _say(table, sink, coding, f"rows are models, columns {len(columns):,} items, of task `{shown(task)}`")
     ids = [table.names[place] for place in columns]
-    for line, label, cells in _cells(table, columns, faults):
+    for line, _, label, cells in _cells(table, columns, faults):
         if not label:
             faults.add(line, table.names[0], "names no model")
             continue
@@ -278,11 +220,11 @@ def _read_model_rows(table: TableFile, columns: list[int], coding: _Coding, sink
 
 
 def _push_row(
-    run: Run, task: str, ids: list[str], cells: Sequence[Any], line: int, coding: _Coding, file: str, sink: Sink
+    run: Run, task: str, ids: list[str], cells: Sequence[Any], line: int, coding: Coding, file: str, sink: Sink
 ) -> None:
     for start in range(0, len(ids), BLOCK):
         part = slice(start, start + BLOCK)
-        sink.rows(run, _block(task, ids[part], cells[part], line, coding, file))
+        sink.rows(run, item_block(task, ids[part], cells[part], line, coding, file))
 
 
 def _read_scores(table: TableFile, columns: list[int], kind: Layout, sink: Sink, faults: Faults) -> None:
@@ -297,21 +239,20 @@ def _read_scores(table: TableFile, columns: list[int], kind: Layout, sink: Sink,
     spreads = [spread.get(task) for task in tasks]
     wanted = [*columns, *(place for place in spreads if place is not None)]
     empty = rows = 0
-    seen: dict[str, int] = {}
-    for line, label, everything in _cells(table, wanted, faults):
+    seen: dict[Run, int] = {}
+    for line, row, label, everything in _cells(table, wanted, faults):
         cells, rest = everything[: len(columns)], iter(everything[len(columns) :])
         errors = [None if place is None else next(rest) for place in spreads]
         if not label:
             faults.add(line, table.names[0], f"names no {'model' if kind == 'models' else 'run'}")
             continue
-        if label in seen:
-            faults.add(line, table.names[0], f"`{shown(label)}` is named on line {seen[label]} too; both are kept")
-        seen.setdefault(label, line)
+        run = _run_of(table, row, label if kind == "models" else model, label if kind == "runs" else stem, line, faults)
+        if run in seen:
+            faults.add(line, table.names[0], f"`{shown(label)}` is named on line {seen[run]} too; both are kept")
+        seen.setdefault(run, line)
         rows += 1
         kept = [place for place, value in enumerate(cells) if value not in (None, "")]
         empty += sum(value is None for value in cells)
-        number = _NUMBERED.fullmatch(label)
-        run = Run(label, stem) if kind == "models" else Run(model, label, seed=int(number[1]) if number else None)
         columns_of = {
             "task": [tasks[place] for place in kept],
             "metric": "score",
@@ -327,6 +268,28 @@ def _read_scores(table: TableFile, columns: list[int], kind: Layout, sink: Sink,
     if empty:
         sink.note(f"{name}: {empty:,} of {rows * len(columns):,} cells are empty: missing, not 0")
     _note_summaries(table, sink)
+
+
+def _run_of(table: TableFile, row: Sequence[Any], model: str, run: str, line: int, faults: Faults) -> Run:
+    """Return the run of a row: what columns say of it, or the number in its name (``Run 7``)."""
+    roles = {role: name for role, name in recognise(table.names).items() if role in OF_RUN}
+    cells = {role: as_text(row[table.names.index(name)]).strip() for role, name in roles.items()}
+    number = _NUMBERED.fullmatch(run)
+    seed = int(number[1]) if number else None
+    if "seed" in roles and seed is None:
+        seed = whole(cells["seed"], line, roles["seed"], faults)
+    tokens, axis = dose_of_tokens(cells.get("tokens", "")), cells.get("axis") or None
+    time = seconds_of(cells["time"], line, roles["time"], faults) if "time" in roles else None
+    return Run(
+        model,
+        run if number else cells.get("run") or run,
+        revision=cells.get("revision") or None,
+        seed=seed,
+        step=step_of(cells.get("step", "")),
+        axis=axis or (None if tokens is None else "PT"),
+        dose=number_or(cells.get("dose"), tokens),
+        created=None if time is None else stamp_of(time),
+    )
 
 
 def _is_error(name: str, task: str) -> bool:
@@ -346,7 +309,7 @@ def _read_bare(table: TableFile, sink: Sink, faults: Faults) -> None:
     """Numbers without a header, perhaps with a name in front of each row: the shorter side is the models."""
     name, task = table.file.name, _stem(table)
     named = not is_numeric([row[0] for row in table.sample])
-    coding, labels, lines = _Coding(), [], []
+    coding, labels, lines = Coding(), [], []
     held: list[array[float]] = []
     bad: dict[tuple[int, int], Any] = {}  # cells that are no numbers
     start = 1 if named else 0
@@ -388,10 +351,10 @@ def _read_bare(table: TableFile, sink: Sink, faults: Faults) -> None:
             else:
                 values_of = [bad.get((item, model), held[item][model]) for item in part]
             line_of: Any = lines[model] if by_row else [lines[item] for item in part]
-            sink.rows(run, _block(task, [ids[item] for item in part], values_of, line_of, coding, name))
+            sink.rows(run, item_block(task, [ids[item] for item in part], values_of, line_of, coding, name))
 
 
-def _say(table: TableFile, sink: Sink, coding: _Coding, what: str) -> None:
+def _say(table: TableFile, sink: Sink, coding: Coding, what: str) -> None:
     sink.note(f"{table.file.name}: {what}; coding: {coding.text()}")
 
 

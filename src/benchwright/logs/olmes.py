@@ -15,7 +15,15 @@ from typing import Any
 
 from benchwright.logs.format import Format
 from benchwright.logs.log_file import Head, LogFile, parse_json
-from benchwright.logs.olmes_lines import PREDICTION, UNCONDITIONAL, Prediction, decoded, item_hashes, on_fault
+from benchwright.logs.olmes_lines import (
+    PREDICTION,
+    UNCONDITIONAL,
+    Prediction,
+    decoded,
+    item_hashes,
+    on_fault,
+    put_texts,
+)
 from benchwright.logs.olmes_rows import NO_SCORE, Block, metric_direction
 from benchwright.logs.record import Run, Sink, Unit
 from benchwright.logs.score_values import excerpt, score_of, text_or_none, whole_or_none
@@ -59,12 +67,17 @@ def read(unit: Unit, sink: Sink) -> None:
     for task in tasks:
         _put_scores(task, sink)
     hashes: dict[str, dict[str, str]] = {}
-    for file in files.get("requests", []) + files.get("recorded", []):
+    requests = files.get("requests", []) + files.get("recorded", [])
+    for file in requests:
         hashes.setdefault(_stem(file), {}).update(item_hashes(file, sink))
     read_for: set[str] = set()
     for file in files.get("predictions", []):
-        read_for.add(_stem(file))
-        _read_predictions(file, tasks, hashes.get(_stem(file), {}), unit, sink)
+        stem = _stem(file)
+        read_for.add(stem)
+        read_as = _read_predictions(file, tasks, hashes.get(stem, {}), unit, sink)
+        for request in requests:
+            if read_as is not None and _stem(request) == stem:
+                put_texts(request, hashes[stem], *read_as, sink)
     for stem, found in hashes.items():
         if stem not in read_for and found:
             where = f"{stem}: " if stem else f"{unit.folder}: " if unit.folder else ""
@@ -193,7 +206,10 @@ def _put_scores(task: _Task, sink: Sink) -> None:
         )
 
 
-def _read_predictions(file: LogFile, tasks: list[_Task], hashes: dict[str, str], unit: Unit, sink: Sink) -> None:
+def _read_predictions(
+    file: LogFile, tasks: list[_Task], hashes: dict[str, str], unit: Unit, sink: Sink
+) -> tuple[Run, str] | None:
+    """Put the predictions of one file into the sink; return the run and the task that they are of."""
     task: _Task | None = None
     run: Run | None = None
     block: Block | None = None
@@ -219,6 +235,7 @@ def _read_predictions(file: LogFile, tasks: list[_Task], hashes: dict[str, str],
         block.put(run, shared)
         if block.left_out:
             sink.note(f"{file.name}: no scores and left out: {', '.join(sorted(block.left_out))}")
+    return None if run is None else (run, shared["task"])
 
 
 def _task_of(prediction: Prediction, file: LogFile, tasks: list[_Task]) -> _Task | None:

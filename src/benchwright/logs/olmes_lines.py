@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from benchwright.logs.item_texts import ItemTexts
 from benchwright.logs.log_file import LogFile, parse_json
-from benchwright.logs.record import Sink, text_hash
+from benchwright.logs.record import MemorySink, Run, Sink, text_hash
 from benchwright.logs.score_values import text_or_none
 
 UNCONDITIONAL = 1_000_000  # added to doc_id where the request asks for the choice without its question
@@ -63,6 +64,25 @@ def item_hashes(file: LogFile, sink: Sink) -> dict[str, str]:
         if str(below) in hashes:
             del hashes[doc_id]
     return hashes
+
+
+def put_texts(file: LogFile, hashes: dict[str, str], run: Run, task: str, sink: Sink) -> None:
+    """Put the texts that ``hashes`` was made of into the sink, where texts are kept: a second pass over requests."""
+    texts = ItemTexts(run, task, sink)
+    if not texts.kept:
+        return
+    quiet = MemorySink(sink.options)  # the first pass has told the faults
+    seen: set[str] = set()
+    for line, content in file.lines(sink.options.max_line, on_fault(quiet, file)):
+        request = decoded(content, REQUEST, Request, file, line, quiet)
+        doc_id = None if request is None else text_or_none(request.doc_id)
+        if doc_id is None or doc_id in seen or doc_id not in hashes or not isinstance(request.doc, dict):
+            continue
+        found = _texts(request.doc)
+        if text_hash(*found) == hashes[doc_id]:
+            seen.add(doc_id)
+            texts.add(doc_id, hashes[doc_id], found)
+    texts.put()
 
 
 def _texts(doc: dict[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ class Block:
 
     def __init__(self, file: LogFile, hashes: dict[str, str], primary: str | None, sink: Sink) -> None:
         self._file, self._hashes, self._primary, self._sink = file, hashes, primary, sink
-        self._plans: dict[tuple[str, ...], tuple[list[str], list[int]]] = {}
+        self._plans: dict[tuple[str, ...], tuple[list[str], list[int], bool]] = {}
         self._names: dict[str, int] = {}
         self.left_out: set[str] = set()
         self._start()
@@ -65,7 +65,7 @@ class Block:
             self._sink.fault(self._file.name, "has no metrics of the item", line=line, column="metrics")
             return
         keys = tuple(metrics)
-        kept, codes = self._plans.get(keys) or self._plan(keys)
+        kept, codes, is_choice = self._plans.get(keys) or self._plan(keys)
         for key in kept:
             raw = metrics[key]
             kind = type(raw)
@@ -78,11 +78,10 @@ class Block:
         self._doc_ids.append(doc_id)
         self._lines.append(line)
         outputs = prediction.model_output
-        if len(outputs) > 1:
-            gold = prediction.label
+        if is_choice and len(outputs) > 1:
+            gold: Any = prediction.label
             if type(gold) is not int:
-                gold = whole_or_none(gold)
-                gold = whole_or_none(metrics.get("correct_choice")) if gold is None else gold
+                gold = whole_or_none(metrics.get("correct_choice", gold))
             if gold is not None and 0 <= gold < len(outputs):
                 self._choice_items.append(len(self._doc_ids) - 1)
                 self._choice_counts.append(len(outputs))
@@ -141,8 +140,8 @@ class Block:
         if lists.height:
             self._sink.choices(run, {"task": task} | {name: lists[name] for name in ("doc_id", "gold", *kinds)})
 
-    def _plan(self, keys: tuple[str, ...]) -> tuple[list[str], list[int]]:
-        """Return which metrics of such a line are scores, and their numbers."""
+    def _plan(self, keys: tuple[str, ...]) -> tuple[list[str], list[int], bool]:
+        """Return which metrics of such a line are scores, their numbers, and whether it is of multiple choice."""
         kept, codes = [], []
         for key in keys:
             name = text_or_none(key)
@@ -153,9 +152,10 @@ class Block:
                 continue
             kept.append(key)
             codes.append(self._names.setdefault(name, len(self._names)))
+        is_choice = any(key.startswith(("predicted_index", "correct_choice", "acc_")) for key in keys)
         if len(self._plans) < 10_000:
-            self._plans[keys] = (kept, codes)
-        return kept, codes
+            self._plans[keys] = (kept, codes, is_choice)
+        return kept, codes, is_choice
 
     def _odd(self, raw: Any, key: str, line: int) -> None:
         value, status = score_of(raw)

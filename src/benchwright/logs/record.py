@@ -73,6 +73,23 @@ SCORE_SCHEMA: dict[str, Any] = {
 }
 SCORE_DEFAULTS: dict[str, Any] = {"is_group": False}
 
+# One row per (task, doc_id): the item's text, kept only where the user asks for it.
+ITEM_SCHEMA: dict[str, Any] = {
+    "task": pl.String,
+    "doc_id": pl.String,
+    "item_hash": pl.String,
+    "text": pl.String,
+}
+ITEM_DEFAULTS: dict[str, Any] = {}
+
+# Kind of table -> its schema and what a column is where a reader does not give it.
+KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "rows": (ROW_SCHEMA, ROW_DEFAULTS),
+    "choices": (CHOICE_SCHEMA, CHOICE_DEFAULTS),
+    "scores": (SCORE_SCHEMA, SCORE_DEFAULTS),
+    "items": (ITEM_SCHEMA, ITEM_DEFAULTS),
+}
+
 Columns = Mapping[str, Any]
 
 
@@ -133,6 +150,7 @@ class ReadOptions:
     """What a user may choose about reading."""
 
     max_line: int = 64 * 2**20
+    keep_text: bool = False  # keep the items' texts and not only their hashes
 
 
 class Sink(Protocol):
@@ -148,6 +166,9 @@ class Sink(Protocol):
 
     def scores(self, run: Run, columns: Columns) -> None:
         """Add task scores that a file states: columns of ``SCORE_SCHEMA``."""
+
+    def items(self, run: Run, columns: Columns) -> None:
+        """Add item texts: columns of ``ITEM_SCHEMA``; they go nowhere unless ``options.keep_text``."""
 
     def fault(self, file: str, reason: str, *, line: int | None = None, column: str | None = None) -> None:
         """Report something that cannot be used; reading goes on."""
@@ -191,16 +212,20 @@ class MemorySink:
     runs: list[Run] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _blocks: dict[str, list[pl.DataFrame]] = field(default_factory=lambda: {"rows": [], "choices": [], "scores": []})
+    _blocks: dict[str, list[pl.DataFrame]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
 
     def rows(self, run: Run, columns: Columns) -> None:
-        self._add("rows", run, frame(columns, ROW_SCHEMA, ROW_DEFAULTS))
+        self._add("rows", run, columns)
 
     def choices(self, run: Run, columns: Columns) -> None:
-        self._add("choices", run, frame(columns, CHOICE_SCHEMA, CHOICE_DEFAULTS))
+        self._add("choices", run, columns)
 
     def scores(self, run: Run, columns: Columns) -> None:
-        self._add("scores", run, frame(columns, SCORE_SCHEMA, SCORE_DEFAULTS))
+        self._add("scores", run, columns)
+
+    def items(self, run: Run, columns: Columns) -> None:
+        if self.options.keep_text:
+            self._add("items", run, columns)
 
     def fault(self, file: str, reason: str, *, line: int | None = None, column: str | None = None) -> None:
         self.faults.append(Fault(file, reason, line=line, column=column))
@@ -209,12 +234,12 @@ class MemorySink:
         self.notes.append(text)
 
     def table(self, kind: str) -> pl.DataFrame:
-        """Return all blocks of "rows", "choices" or "scores"; ``run_id`` is the run's position in ``runs``."""
+        """Return all blocks of one of ``KINDS``; ``run_id`` is the run's position in ``runs``."""
         blocks = self._blocks[kind]
-        schema = {"rows": ROW_SCHEMA, "choices": CHOICE_SCHEMA, "scores": SCORE_SCHEMA}[kind]
-        return pl.concat(blocks) if blocks else pl.DataFrame(schema=schema | {"run_id": pl.Int64})
+        return pl.concat(blocks) if blocks else pl.DataFrame(schema=KINDS[kind][0] | {"run_id": pl.Int64})
 
-    def _add(self, kind: str, run: Run, block: pl.DataFrame) -> None:
+    def _add(self, kind: str, run: Run, columns: Columns) -> None:
+        block = frame(columns, *KINDS[kind])
         if run not in self.runs:
             self.runs.append(run)
         self._blocks[kind].append(block.with_columns(run_id=pl.lit(self.runs.index(run), dtype=pl.Int64)))

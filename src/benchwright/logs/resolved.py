@@ -14,7 +14,7 @@ from typing import Any
 
 from benchwright.logs.format import Format
 from benchwright.logs.log_file import Head, LogFile, parse_json
-from benchwright.logs.record import Run, Sink, Unit, text_hash
+from benchwright.logs.record import MemorySink, Run, Sink, Unit, text_hash
 from benchwright.logs.score_values import text_or_none, whole_or_none
 
 RESOLVED = ("resolved", "resolved_ids")
@@ -57,6 +57,8 @@ def read(unit: Unit, sink: Sink) -> None:
     items: _Items | None = None
     for file in lists:
         items = items or _read_items(file, sink)
+        if items is not None and not results:
+            sink.note(f"{file.name}: a list of {len(items.hashes):,} items, which results below it are scored on")
     if items is None and results:
         items = _items_above(results[0], sink)
     for file in results:
@@ -205,7 +207,11 @@ def _items_above(file: LogFile, sink: Sink) -> _Items | None:
                 if not path.is_file():
                     continue
                 found = LogFile(path, "/".join([".."] * up + [path.name]))
-                if _kind(Head(path.name, found.head())) == "items" and (items := _read_items(found, sink)):
+                if _kind(Head(path.name, found.head())) != "items":
+                    continue
+                is_unit = up <= len(name.parts)  # then its own faults are reported where it is read itself
+                items = _read_items(found, MemorySink(sink.options) if is_unit else sink)
+                if items is not None:
                     return items
         folder = folder.parent
     return None

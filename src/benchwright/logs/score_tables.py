@@ -15,8 +15,9 @@ from typing import Any
 from benchwright.logs.format import Format
 from benchwright.logs.log_file import Head, LogFile
 from benchwright.logs.record import Run, Sink, Unit
+from benchwright.logs.table_cells import as_number, as_text
 from benchwright.logs.table_columns import higher_is_better, layout
-from benchwright.logs.table_file import as_number, as_text, sniff_table
+from benchwright.logs.table_file import sniff_table
 from benchwright.logs.table_rows import REFUSALS, Faults
 from benchwright.logs.tabular import shown
 

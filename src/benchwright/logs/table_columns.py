@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
-from benchwright.logs.table_file import MISSING, as_number
+from benchwright.logs.table_cells import MISSING, as_number
 
 ROLES: dict[str, tuple[str, ...]] = {
     "model": ("model", "model_name", "model_id", "model_path", "mpath", "system", "system_name", "submission"),
@@ -56,7 +56,18 @@ METRICS = frozenset(
     (
         *GENERIC,
         *("acc", "accuracy", "acc_norm", "correct", "is_correct", "exact_match", "em", "f1", "mcc", "pass1", "pass@1"),
-        *("success", "resolved", "win_rate", "bleu", "rouge1", "rouge2", "rougel", "perplexity", "word_perplexity"),
+        *(
+            "success",
+            "resolved",
+            "passed",
+            "win_rate",
+            "bleu",
+            "rouge1",
+            "rouge2",
+            "rougel",
+            "perplexity",
+            "word_perplexity",
+        ),
         *("byte_perplexity", "bits_per_byte", "brier_score", "log_odds", "logodds", "ar_acc", "ar_mean_rank"),
     )
 )
@@ -87,6 +98,8 @@ SPREAD = re.compile(r"se(_\w+)?\(.*\)|(se|sem|std|stderr|std_err|standard_error|
 SPREAD_OF = re.compile(r"(.+?)_(se|sem|std|stderr|std_err|standard_error|variance|ci|ci_low|ci_high|ci_lower|ci_upper)")
 AGGREGATE = re.compile(r"^(overall.*|average|avg|mean|macro.*|micro.*|.*_average|.*_avg)$")
 RANK = re.compile(r"^(rank|#|position|place)$")
+# What a column of a wide table says of a run; the rest are results.
+OF_RUN = ("revision", "run", "seed", "step", "axis", "dose", "tokens", "time")
 FIRST_RUN = ("run", "seed")
 FIRST_ITEM = (*ROLES["item"], "items", "question", "example", "problem", "instance")
 SAMPLE_LOG_KEYS = frozenset(("arguments", "resps", "filtered_resps", "doc", "model_output", "requests", "native_id"))
@@ -101,11 +114,20 @@ def plain(name: str) -> str:
 
 def is_label(name: str) -> bool:
     """Whether a name heads the first column of a wide table."""
-    return plain(name) in (*ROLES["model"], *FIRST_RUN, *FIRST_ITEM)
+    return label_word(name) in (*ROLES["model"], *FIRST_RUN, *FIRST_ITEM)
+
+
+def label_word(name: str) -> str:
+    """Return the plain name of a first column, without what stands in brackets: ``item (out of 10)``."""
+    return re.sub(r"_?\(.*", "", plain(name))
 
 
 def label_place(names: Sequence[str]) -> int:
-    """Return the place of the column that names the rows: after a nameless one, an index that pandas wrote."""
+    """Return the place of the column that names the rows: after a nameless one, an index that pandas wrote.
+
+    >>> label_place(["", "model", "t1"]), label_place(["task", "item", "A"])
+    (1, 0)
+    """
     return 1 if len(names) > 1 and not names[0] and is_label(names[1]) else 0
 
 
@@ -124,9 +146,7 @@ def recognise(names: Sequence[str]) -> dict[str, str]:
     """Return the column of each role that a table has.
 
     >>> recognise(["Model", "question id"])
-    {'model': 'Model'}
-    >>> recognise(["Model", "question id", "acc"])["model"]
-    'Model'
+    {'model': 'Model', 'item': 'question id'}
     """
     known = {plain(name): name for name in reversed(names)}
     found = {role: next((known[word] for word in words if word in known), None) for role, words in ROLES.items()}
@@ -138,7 +158,7 @@ def value_columns(names: Sequence[str], sample: Sequence[Sequence[Any]]) -> list
 
     A known name whose first cells are all text (``correct`` as the right answer) is none where another has numbers.
     """
-    found = [name for name in names if plain(name) in METRICS or STATED_TOTAL.search(name)]
+    found = [name for name in dict.fromkeys(names) if plain(name) in METRICS or STATED_TOTAL.search(name)]
     numeric = [name for name in found if is_numeric([cells[names.index(name)] for cells in sample])]
     found = numeric or found
     roles = recognise(names)
@@ -190,13 +210,14 @@ def layout(names: Sequence[str], sample: Sequence[Sequence[Any]]) -> Layout | No
         return "statistics"
     if sum(STATISTIC.match(word) is not None for word in rest) >= 3:
         return "statistics"
-    first = words[place]
+    first = label_word(names[place])
     if first in ROLES["model"] or first in FIRST_RUN:
         if not others:
             return "metadata" if first in ROLES["model"] and rest and sample else None
         return "models" if first in ROLES["model"] else "runs"
     if first in FIRST_ITEM:
-        ids = [row[place] for row in sample]
+        keys = [place, *(names.index(roles[role]) for role in ("task", "subject") if role in roles)]
+        ids = [[row[key] for key in keys] for row in sample]
         if len(set(map(str, ids))) < 0.9 * len(ids):
             return "unclear"  # they name something that rows share
         if any(word in LABELS[1:] for word in rest) and not others:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import islice
 from typing import Any, Literal
 
@@ -20,13 +19,13 @@ import msgspec
 import polars as pl
 
 from benchwright.logs.log_file import HEAD_BYTES, Head, LogFile, parse_json
+from benchwright.logs.table_cells import as_number
 
 PARQUET = b"PAR1"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 SAMPLE = 50  # records that a layout is told from
 BATCH = 20_000
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-", "--", "missing"})
-WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "correct": 1.0, "incorrect": 0.0, "right": 1.0, "wrong": 0.0}
-WORDS |= {"pass": 1.0, "fail": 0.0, "passed": 1.0, "failed": 0.0}
+_COMMA = re.compile(r"\s*-?\d+,\d+\s*")
 
 OnFault = Callable[[int | None, str], None]
 Kind = Literal["delimited", "lines", "array", "parquet"]
@@ -84,62 +83,7 @@ class TableFile:
                 first = "the header" if self.names else "the first row"
                 on_fault(line, f"has {len(cells)} cells, {first} has {width}; put a cell with a separator into quotes")
                 continue
-            yield line, cells
-
-
-def as_number(cell: Any) -> float | None:
-    """Return a cell as a finite number, None where it is missing, NaN or infinite.
-
-    Raises
-    ------
-    ValueError
-        It is no number.
-    """
-    if isinstance(cell, str):
-        try:
-            value = float(cell)
-        except ValueError:
-            word = cell.strip().lower()
-            if word in MISSING:
-                return None
-            if word in WORDS:
-                return WORDS[word]
-            raise ValueError("is no number") from None
-        if "_" in cell:
-            raise ValueError("is no number")
-        return value if math.isfinite(value) else None
-    if cell is None:
-        return None
-    if isinstance(cell, (bool, int, float, Decimal)):
-        try:
-            value = float(cell)
-        except OverflowError:
-            return None
-        return value if math.isfinite(value) else None
-    raise ValueError("is no number")
-
-
-def number_or(cell: Any, otherwise: Any) -> Any:
-    """Return a cell as a number, something else where it is none."""
-    try:
-        value = as_number(cell)
-    except ValueError:
-        return otherwise
-    return otherwise if value is None else value
-
-
-def as_text(cell: Any) -> str:
-    """Return a cell as text that can be stored: whole floats of JSON and Parquet without ".0"."""
-    if isinstance(cell, str):
-        return cell if cell.isascii() else cell.encode("utf-8", "backslashreplace").decode()
-    if cell is None:
-        return ""
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
-        return str(int(cell))
-    try:
-        return as_text(str(cell))
-    except (ValueError, RecursionError):  # more digits, or deeper, than Python writes
-        return ""
+            yield line, [_point(cell) for cell in cells] if self.dialect.delimiter == ";" else cells
 
 
 def sniff_table(head: Head) -> tuple[Kind, list[str], list[Sequence[Any]]] | None:
@@ -185,7 +129,7 @@ def open_table(file: LogFile, max_line: int, on_fault: OnFault) -> TableFile | N
         records = [record for record in content[:SAMPLE] if isinstance(record, dict)] if content else []
         names, sample = _columns(records)
         return TableFile(file, "array", names, sample)
-    if head.content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if head.content[:2] in UTF16:
         on_fault(None, "is UTF-16 text; save the file as UTF-8")
         return None
     found = _sniff_delimited(head.content)
@@ -225,6 +169,8 @@ def _first_of_array(content: bytes) -> list[dict[str, Any]]:
 
 def _sniff_delimited(content: bytes) -> tuple[Dialect, list[str], list[Sequence[Any]]] | None:
     """Return dialect, header ([] where the first row holds numbers only) and first rows of a text table."""
+    if content[:2] in UTF16:
+        content = content[: len(content) // 2 * 2].decode("utf-16", "replace").encode()
     if b"\x00" in content[:4096]:
         return None
     lines = content.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
@@ -240,11 +186,13 @@ def _sniff_delimited(content: bytes) -> tuple[Dialect, list[str], list[Sequence[
             rows = _rows_of(lines, delimiter, quoted)
             width = len(rows[0]) if rows else 0
             even = sum(len(row) == width for row in rows)
-            if width >= 2 and even >= 0.8 * len(rows) and (best is None or width > best[0]):
+            if width >= 2 and even >= 0.5 * len(rows) and (best is None or width > best[0]):
                 best = (width, Dialect(delimiter, quoted), rows)
     if best is None:
         return None
     _, dialect, rows = best
+    if dialect.delimiter == ";":
+        rows = [[_point(cell) for cell in row] for row in rows]
     names = [name.strip() for name in rows[0]]
     if not is_header(names):
         return dialect, [], list(rows)
@@ -257,6 +205,11 @@ def is_header(names: Sequence[str]) -> bool:
 
     rest = [name for name in names[1:] if name]
     return not rest or not all(_is_number(name) for name in rest) or is_label(names[0])
+
+
+def _point(cell: str) -> str:
+    """Return a number with a decimal comma, as spreadsheets write it between semicolons, with a point."""
+    return cell.replace(",", ".") if _COMMA.fullmatch(cell) else cell
 
 
 def _is_number(cell: str) -> bool:
@@ -278,45 +231,57 @@ def _rows_of(lines: list[str], delimiter: str, quoted: bool) -> list[list[str]]:
 
 def _delimited(file: LogFile, dialect: Dialect, max_line: int, on_fault: OnFault) -> Iterator[tuple[int, list[str]]]:
     """Yield (first line, cells) of each record; a quoted cell may go over several lines."""
-    delimiter, quoted = dialect.delimiter, dialect.quoted
-    start, pending = 0, ""
-    for number, content in file.lines(max_line, on_fault):
-        try:
-            line = content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            on_fault(number, f"byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8")
-            continue
-        if not pending and (not quoted or '"' not in line):
-            yield number, line.split(delimiter)
-            continue
-        start = start if pending else number
-        pending = f"{pending}\n{line}" if pending else line
-        if pending.count('"') % 2:
-            if len(pending) > max_line:
-                on_fault(start, f"opens a quotation mark that is not closed within {max_line:,} characters")
-                pending = ""
-            continue
-        try:
-            cells = _split(pending, delimiter)
-        except csv.Error as error:
-            on_fault(start, f"is no row of a table: {error}")
-        else:
-            yield start, cells
-        pending = ""
-    if pending:
-        on_fault(start, "opens a quotation mark that is never closed; the rest of the file is not read")
-
-
-def _split(text: str, delimiter: str) -> list[str]:
+    lines = _Lines(file, max_line, on_fault)
+    if not dialect.quoted:
+        for line in lines:
+            yield lines.number, line[:-1].split(dialect.delimiter)
+        return
+    reader = csv.reader(lines, delimiter=dialect.delimiter)
     limit = csv.field_size_limit()
-    if len(text) <= limit:
-        return next(csv.reader([text], delimiter=delimiter))
-    csv.field_size_limit(len(text))
-    try:
-        return next(csv.reader([text], delimiter=delimiter))
-    finally:
-        csv.field_size_limit(limit)
+    while True:
+        lines.start = 0
+        csv.field_size_limit(max(limit, min(max_line, 2**31 - 1)))
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            on_fault(lines.start or None, f"is no row of a table: {error}")
+            continue
+        finally:
+            csv.field_size_limit(limit)
+        if cells is None:
+            return
+        if lines.ended:  # the reader asked for more inside a record
+            over = f"; lines {lines.start} to {lines.number} are not read" if lines.number > lines.start else ""
+            on_fault(lines.start, f"opens a quotation mark that is never closed{over}")
+            return
+        yield lines.start, cells
+
+
+class _Lines:
+    """The decoded lines of a text table for :mod:`csv`, and where it is in them."""
+
+    def __init__(self, file: LogFile, max_line: int, on_fault: OnFault) -> None:
+        self._lines = file.lines(max_line, on_fault)
+        self._on_fault = on_fault
+        self.start = self.number = 0  # the first line of the record at hand, the last line read
+        self.ended = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        for number, content in self._lines:
+            try:
+                line = content.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = error.object[error.start]
+                self._on_fault(number, f"byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8")
+                continue
+            self.number = number
+            self.start = self.start or number
+            return line + "\n"
+        self.ended = True
+        raise StopIteration
 
 
 def _objects(file: LogFile, max_line: int, on_fault: OnFault) -> Iterator[tuple[int, dict[str, Any]]]:

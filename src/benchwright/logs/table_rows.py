@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchwright.logs.record import Sink
-from benchwright.logs.table_file import as_number, as_text
+from benchwright.logs.table_cells import as_number, as_text
 from benchwright.logs.tabular import shown
 
 MAX_FAULTS = 1_000  # of one column of one file
-MAX_KEYS = 500_000  # rows among which copies are looked for
+MAX_KEYS = 300_000  # rows among which copies are looked for
 _TOKENS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmbt]?)\s*", re.I)
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 REFUSALS = {
@@ -24,16 +24,16 @@ REFUSALS = {
 
 
 class Faults:
-    """The faults of one file: the first thousand of a column one by one, then how many more there are."""
+    """The faults of one file: the first thousand of a column one by one, then how many more; none without a sink."""
 
-    def __init__(self, sink: Sink, file: str) -> None:
+    def __init__(self, sink: Sink | None, file: str) -> None:
         self._sink, self._file = sink, file
         self._counts: Counter[str | None] = Counter()
 
     def add(self, line: int | None, column: str | None, reason: str) -> None:
         """Report one thing that cannot be used."""
         self._counts[column] += 1
-        if self._counts[column] <= MAX_FAULTS:
+        if self._counts[column] <= MAX_FAULTS and self._sink is not None:
             name = None if column is None else shown(column)
             self._sink.fault(self._file, reason, line=line, column=name)
 
@@ -44,7 +44,7 @@ class Faults:
     def close(self) -> None:
         """Report how many faults were not reported one by one."""
         for column, count in self._counts.items():
-            if count > MAX_FAULTS:
+            if count > MAX_FAULTS and self._sink is not None:
                 name = None if column is None else shown(column)
                 self._sink.fault(self._file, f"and {count - MAX_FAULTS:,} more faults of this column", column=name)
 

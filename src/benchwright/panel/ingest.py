@@ -59,6 +59,7 @@ def read_logs(
     out: str | Path,
     *,
     max_line: int = ReadOptions().max_line,
+    keep_text: bool = False,
     duplicates: Duplicates = "latest",
     strict: bool = False,
     workers: int | None = None,
@@ -74,6 +75,8 @@ def read_logs(
         Folder of the panel: new, empty, or an earlier panel, whose parts are reused.
     max_line
         A longer line is a fault and is never held whole.
+    keep_text
+        Keep the items' texts (:meth:`benchwright.panel.panel.Panel.items`) and not only their hashes.
     duplicates
         What to do with several runs that answer the same question, see :mod:`benchwright.panel.identity`.
     strict
@@ -91,7 +94,7 @@ def read_logs(
     say = progress or (lambda _: None)
     panel = Path(out)
     given = [sources] if isinstance(sources, (str, Path)) else list(sources)
-    options = ReadOptions(max_line=max_line)
+    options = ReadOptions(max_line=max_line, keep_text=keep_text)
     with _open(panel) as parts_folder:
         say("looking")
         found = discover(given)
@@ -171,6 +174,7 @@ def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, 
         "models": runs.select("model", "revision").n_unique(),
         "tasks": cells["task"].n_unique(),
         **totals,
+        **({"texts": sum(part.counts["items"] for part in parts)} if options.keep_text else {}),
         "cells": cells.height,
         "cells_left_out": int((~cells["active"]).sum()),
         "faults": len(faults),

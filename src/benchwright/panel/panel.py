@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,11 +12,14 @@ import polars as pl
 
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
+from benchwright.logs.record import KINDS
+from benchwright.panel.derived import checked, derived_rows, possible
 from benchwright.panel.ingest import MANIFEST
-from benchwright.panel.store import KINDS, SCHEMA_VERSION
+from benchwright.panel.store import SCHEMA_VERSION
 
 Repeated = Literal["latest", "first", "mean", "error"]
 IDENTITY = ("model", "revision", "seed", "step", "axis", "dose", "setting", "run_name")
+TABLES = ("rows", "derived", "choices", "scores", "items")
 ITEM_KEY = ("part", "run", "task", "doc_id", "filter", "metric", "repeat")
 
 
@@ -71,18 +75,55 @@ class Panel:
             Also rows of cells that the duplicate policy leaves out.
         """
         table = self._scan("rows", all_cells=all_cells)
-        doubled = self.cells().filter(pl.col("active") & (pl.col("kind") == "rows") & (pl.col("n_repeated") > 0))
-        if doubled.height == 0:
-            return table
-        if repeated == "error":
-            named = ", ".join(f"{row['model']} {row['task']}" for row in doubled.head(5).iter_rows(named=True))
-            raise DataError(f"items appear twice in one run: {named}", hint="choose repeated latest, first or mean")
-        if repeated == "mean":
-            other = [name for name in table.collect_schema().names() if name not in (*ITEM_KEY, "value")]
-            return table.group_by(ITEM_KEY, maintain_order=True).agg(
-                pl.col("value").mean(), *(pl.col(name).last() for name in other)
+        return self._once(table, repeated)
+
+    def row_parts(self, *, repeated: Repeated = "latest") -> list[pl.LazyFrame]:
+        """Return the same rows as one frame a part: faster where only sums over them are wanted."""
+        cells = self.cells().filter(pl.col("kind") == "rows")
+        doubled = cells.filter(pl.col("active") & (pl.col("n_repeated") > 0))
+        twice = set(doubled["part"])
+        of = cells.partition_by("part", as_dict=True)
+        tables = []
+        for unit in self.manifest["units"]:
+            mine = of.get((unit["part"],))
+            if mine is None or not unit["rows"] or not mine["active"].any():
+                continue
+            key = ["run"] if mine["active"].all() else ["run", "task"]
+            keep = mine.filter("active").select("part", *key, *IDENTITY).unique(maintain_order=True)
+            table = pl.scan_parquet(self.path / "parts" / unit["part"] / "rows-*.parquet")
+            table = table.join(keep.lazy(), on=key, how="inner", nulls_equal=True, maintain_order="left")
+            tables.append(self._once(table, repeated) if unit["part"] in twice else table)
+        return tables
+
+    def derived(self, names: Sequence[str] | None = None, *, repeated: Repeated = "latest") -> pl.LazyFrame:
+        """Return item rows of the scores that follow from the choices, computed as they are read.
+
+        Parameters
+        ----------
+        names
+            Metrics such as ``choice:p_gold_char`` (see :mod:`benchwright.panel.derived`); all by default.
+        repeated
+            As for :meth:`rows`.
+
+        Raises
+        ------
+        UsageError
+            There is no such metric.
+        DataError
+            Metrics are named and the panel has no choice log-likelihoods.
+        """
+        metrics = checked(names)
+        files = self._files("choices")
+        if names is not None and not files:
+            raise DataError(
+                f"the panel has no choice log-likelihoods, so {', '.join(metrics)} cannot follow from it",
+                hint="use a metric that the logs hold, see `benchwright panel describe`",
             )
-        return table.unique(ITEM_KEY, keep="last" if repeated == "latest" else "first", maintain_order=True)
+        return self._once(derived_rows(files, self._kept("choices", all_cells=False), metrics), repeated)
+
+    def derivable(self) -> tuple[str, ...]:
+        """Return the derived metrics that the panel's choices can give."""
+        return possible(self._files("choices"))
 
     def choices(self) -> pl.LazyFrame:
         """Return choice log-likelihoods with the run's identity."""
@@ -92,6 +133,13 @@ class Panel:
         """Return the task scores that result files state, with the run's identity."""
         return self._scan("scores", all_cells=False)
 
+    def items(self) -> pl.LazyFrame:
+        """Return the items' texts, one row per task, doc_id and item_hash; none unless the logs were read with
+        ``keep_text``.
+        """
+        texts = self._parts("items").select(*KINDS["items"][0])
+        return texts.unique(("task", "doc_id", "item_hash"), keep="first", maintain_order=True)
+
     def describe(self) -> dict[str, Any]:
         """Return counts, coverage and what the policy leaves out, as JSON-safe values."""
         record: dict[str, Any] = json_safe(
@@ -100,6 +148,7 @@ class Panel:
                 "duplicates": self.manifest["duplicates"],
                 "coverage": self._coverage().to_dicts(),
                 "left_out": self._left_out().to_dicts(),
+                "derived": self.derivable(),
                 "notes": self.manifest["notes"],
             }
         )
@@ -115,8 +164,8 @@ class Panel:
         return _printed(table) if table.height else "no run is left out"
 
     def export(self, table: str, path: str | Path) -> None:
-        """Write rows, choices or scores as one Parquet or CSV file, whole or not at all."""
-        frame = {"rows": self.rows, "choices": self.choices, "scores": self.scores}[table]()
+        """Write one of ``TABLES`` as one Parquet or CSV file, whole or not at all."""
+        frame: pl.LazyFrame = getattr(self, table)()
         target = Path(path)
         fresh = target.with_name(f".{target.name}.new")
         if target.suffix == ".parquet":
@@ -129,6 +178,21 @@ class Panel:
         else:
             raise UsageError(f"{target}: the file must end in .parquet or .csv")
         fresh.replace(target)
+
+    def _once(self, table: pl.LazyFrame, repeated: Repeated) -> pl.LazyFrame:
+        """Apply the policy for items that one run has twice."""
+        doubled = self.cells().filter(pl.col("active") & (pl.col("kind") == "rows") & (pl.col("n_repeated") > 0))
+        if doubled.height == 0:
+            return table
+        if repeated == "error":
+            named = ", ".join(f"{row['model']} {row['task']}" for row in doubled.head(5).iter_rows(named=True))
+            raise DataError(f"items appear twice in one run: {named}", hint="choose repeated latest, first or mean")
+        if repeated == "mean":
+            other = [name for name in table.collect_schema().names() if name not in (*ITEM_KEY, "value")]
+            return table.group_by(ITEM_KEY, maintain_order=True).agg(
+                pl.col("value").mean(), *(pl.col(name).last() for name in other)
+            )
+        return table.unique(ITEM_KEY, keep="last" if repeated == "latest" else "first", maintain_order=True)
 
     def _coverage(self) -> pl.DataFrame:
         cells = self.cells().filter("active")
@@ -143,20 +207,38 @@ class Panel:
         return cells.select("kind", "model", "revision", "task", "n_items", "created", "file", "why")
 
     def _scan(self, kind: str, *, all_cells: bool) -> pl.LazyFrame:
+        return self._parts(kind).join(
+            self._kept(kind, all_cells=all_cells).lazy(),
+            on=["part", "run", "task"],
+            how="inner",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+
+    def _kept(self, kind: str, *, all_cells: bool) -> pl.DataFrame:
+        """Return the run and task of the cells that count, with the run's identity."""
         cells = self.cells().filter(pl.col("kind") == ("scores" if kind == "scores" else "rows"))
         cells = cells if all_cells else cells.filter("active")
-        keep = cells.select("part", "run", "task", *(name for name in IDENTITY)).unique()
-        frames = []
-        for unit in self.manifest["units"]:
-            if unit[kind]:
-                part = pl.scan_parquet(self.path / "parts" / unit["part"] / f"{kind}-*.parquet")
-                frames.append(part.with_columns(part=pl.lit(unit["part"])))
-        if not frames:
-            schema = KINDS[kind][0] | {"run": pl.Int32, "part": pl.String}
-            frames = [pl.LazyFrame(schema=schema)]
-        return pl.concat(frames).join(
-            keep.lazy(), on=["part", "run", "task"], how="inner", nulls_equal=True, maintain_order="left"
-        )
+        return cells.select("part", "run", "task", *IDENTITY).unique(maintain_order=True)
+
+    def _parts(self, kind: str) -> pl.LazyFrame:
+        frames = [
+            pl.scan_parquet(self.path / "parts" / unit["part"] / f"{kind}-*.parquet").with_columns(
+                part=pl.lit(unit["part"])
+            )
+            for unit in self.manifest["units"]
+            if unit.get(kind)
+        ]
+        return pl.concat(frames or [pl.LazyFrame(schema=KINDS[kind][0] | {"run": pl.Int32, "part": pl.String})])
+
+    def _files(self, kind: str) -> list[tuple[str, Path]]:
+        """Return part and file of a kind, in a fixed order."""
+        return [
+            (unit["part"], file)
+            for unit in self.manifest["units"]
+            if unit.get(kind)
+            for file in sorted((self.path / "parts" / unit["part"]).glob(f"{kind}-*.parquet"))
+        ]
 
 
 def _printed(table: pl.DataFrame) -> str:

@@ -24,12 +24,15 @@ from scipy import stats
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
-from benchwright.panel.panel import Panel, Repeated
+from benchwright.panel.derived import is_derived
+from benchwright.panel.panel import IDENTITY, Panel, Repeated
 
 Errors = Literal["wrong", "drop", "missing"]
 Missing = Literal["intersect", "renormalise", "refuse"]
 Mean = Literal["micro", "macro"]
 PREFERRED = ("acc", "exact_match", "acc_norm", "resolved", "pass@1", "f1", "score", "mcc")
+FAILED = ("error", "refused")
+BLOCK_ROWS = 4_000_000  # rows of parts that are collected at once
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
@@ -92,6 +95,46 @@ class Comparison:
         return record
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Values:
+    """Values by place of the entry and number of the item; ``items`` are sorted by task and doc_id."""
+
+    place: IntArray
+    item: IntArray
+    value: FloatArray
+    items: pl.DataFrame
+
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> _Values:
+        """Number the items of a table with place, task, doc_id (both categorical) and value."""
+        task, doc_id = (pl.col(name).to_physical().cast(pl.UInt64) for name in ("task", "doc_id"))
+        keyed = table.select("place", "task", "doc_id", "value", key=task * 2**32 + doc_id)
+        items = keyed.select("key", "task", "doc_id").unique("key").cast({"task": pl.String, "doc_id": pl.String})
+        items = items.sort("task", "doc_id").with_row_index("item")
+        placed = keyed.select("place", "value", "key").join(items.select("key", "item"), on="key")
+        place, item, value = (placed[name].to_numpy() for name in ("place", "item", "value"))
+        return cls(place, item, value, items.select("task", "doc_id"))
+
+    def matrix(self, places: Sequence[int]) -> tuple[FloatArray, IntArray]:
+        """Return items x entries (a value given several times as their mean, NaN where missing) and tasks' codes."""
+        width = len(places)
+        column = np.full(1 + max(int(self.place.max(initial=0)), *places), -1, dtype=np.int64)
+        column[list(places)] = np.arange(width)
+        at = column[self.place]
+        kept = slice(None) if (at >= 0).all() else at >= 0
+        flat = at[kept] * self.items.height + self.item[kept]
+        value = self.value[kept]
+        matrix = np.full(width * self.items.height, np.nan)
+        times = np.bincount(flat, minlength=matrix.size)
+        if times.max(initial=0) > 1:
+            given = times > 0
+            matrix[given] = np.bincount(flat, value, minlength=matrix.size)[given] / times[given]
+        else:
+            matrix[flat] = value
+        codes = self.items["task"].rank("dense").to_numpy().astype(np.int64) - 1
+        return matrix.reshape(width, self.items.height).T, codes
+
+
 def score_table(
     panel: Panel,
     *,
@@ -124,7 +167,8 @@ def score_table(
     """
     values, chosen, counts = _values(panel, metric, tasks, errors, repeated)
     entries = counts["entry"].to_list()
-    matrix, codes = _matrix(values, entries)
+    matrix, codes = values.matrix(range(len(entries)))
+    del values
     notes = []
     complete = np.asarray(np.isfinite(matrix).all(axis=1))
     if missing == "intersect":
@@ -181,8 +225,7 @@ def compare_models(
     for name in (first, second):
         if name not in entries:
             raise UsageError(f"no entry `{name}` in the panel", hint=f"entries: {', '.join(entries[:10])}")
-    pair = values.filter(pl.col("entry").is_in([first, second]))
-    matrix, codes = _matrix(pair, [first, second])
+    matrix, codes = values.matrix([entries.index(first), entries.index(second)])
     both = ~np.isnan(matrix).any(axis=1)
     if both.sum() < 2:
         raise DataError(f"{first} and {second} have {int(both.sum())} items in common, too few to compare")
@@ -201,30 +244,70 @@ def compare_models(
 
 def _values(
     panel: Panel, metric: str | None, tasks: Sequence[str] | None, errors: Errors, repeated: Repeated
-) -> tuple[pl.DataFrame, dict[str, str], pl.DataFrame]:
-    """Return one value per entry and item, the metric per task, and counts per entry."""
-    rows = panel.rows(repeated=repeated)
+) -> tuple[_Values, dict[str, str], pl.DataFrame]:
+    """Return the values of entries on items, the metric per task, and counts per entry."""
+    parts = [panel.derived([metric], repeated=repeated)] if is_derived(metric) else panel.row_parts(repeated=repeated)
+    offered = _offered(parts)
     if tasks is not None:
-        rows = rows.filter(pl.col("task").is_in(list(tasks)))
-    rows = rows.with_columns(entry=_entry(), measure=_measure())
-    offered = rows.group_by("task", "measure").agg(entries=pl.col("entry").n_unique()).collect()
+        offered = offered.filter(pl.col("task").is_in(list(tasks)))
     if offered.height == 0:
         raise DataError("the panel has no item rows for these tasks", hint="see `benchwright panel describe`")
-    chosen = _choose(offered, metric)
+    chosen = _choose(offered.group_by("task", "measure").agg(entries=pl.col("entry").n_unique()), metric)
     table = pl.DataFrame({"task": list(chosen), "measure": list(chosen.values())}, schema_overrides={"task": pl.String})
-    rows = rows.join(table.lazy(), on=["task", "measure"], how="inner")
-    failed = pl.col("status").is_in(["error", "refused"])
+    used = offered.join(table, on=["task", "measure"], maintain_order="left")
+    counts = used.group_by("entry").agg(pl.col("n_error", "n_unscored").sum()).sort("entry")
+    used = used.join(counts.select("entry").with_row_index("place"), on="entry", maintain_order="left")
+    blocks = []
+    mine: list[pl.LazyFrame] = []
+    left = BLOCK_ROWS
+    for (number,), group in used.partition_by("number", as_dict=True).items():
+        whole = group.height == offered.filter(pl.col("number") == number).height
+        mine.append(_placed(parts[int(number)], group, errors, whole=whole))
+        left -= int(group["n_rows"].sum())
+        if left <= 0:
+            blocks.append(pl.concat(mine).collect(engine="streaming"))
+            mine, left = [], BLOCK_ROWS
+    if mine:
+        blocks.append(pl.concat(mine).collect(engine="streaming"))
+    return _Values.of(pl.concat(blocks)), chosen, counts
+
+
+def _offered(parts: Sequence[pl.LazyFrame]) -> pl.DataFrame:
+    """Return one row per part, run, task, metric and filter: its entry and measure, and how many rows it has.
+
+    There are few of them, and all that needs text to be put together is done on these.
+    """
+    failed = pl.col("status").is_in(FAILED)
+    facts = [name for name in IDENTITY if name != "run_name"]
+    summaries = [
+        part.group_by("part", "run", "task", "metric", "filter")
+        .agg(
+            pl.col(facts).first(),
+            n_rows=pl.len().cast(pl.Int64),
+            n_error=failed.sum().cast(pl.Int64),
+            n_unscored=(pl.col("status") == "unscored").sum().cast(pl.Int64),
+        )
+        .with_columns(number=pl.lit(number, dtype=pl.Int64))
+        for number, part in enumerate(parts)
+    ]
+    table = pl.concat(pl.collect_all(summaries)).sort("number", "run", "task", "metric", "filter", "part")
+    return table.with_columns(entry=_entry(), measure=_measure())
+
+
+def _placed(part: pl.LazyFrame, used: pl.DataFrame, errors: Errors, *, whole: bool) -> pl.LazyFrame:
+    """Return the rows of a part that are used, as place of the entry, task, doc_id and value."""
+    if not whole:
+        key = ["task", "metric", "filter"]
+        part = part.join(used.select(key).unique().lazy(), on=key, how="semi", nulls_equal=True)
+    if used["place"].n_unique() == 1:
+        part = part.with_columns(place=pl.lit(used["place"][0], dtype=pl.UInt32))
+    else:
+        part = part.join(used.select("part", "run", "place").unique().lazy(), on=["part", "run"])
     value = pl.col("value")
     if errors == "wrong":
-        value = pl.when(failed).then(0.0).otherwise(value)
-    rows = rows.with_columns(value=value)
-    counts = rows.group_by("entry").agg(
-        n_error=failed.sum().cast(pl.Int64), n_unscored=(pl.col("status") == "unscored").sum().cast(pl.Int64)
-    )
-    kept = rows.filter(pl.col("value").is_not_null())
-    values = kept.group_by("entry", "task", "doc_id").agg(pl.col("value").mean())
-    collected = pl.collect_all([values, counts])
-    return collected[0], chosen, collected[1].sort("entry")
+        value = pl.when(pl.col("status").is_in(FAILED)).then(0.0).otherwise(value)
+    placed = part.select("place", pl.col("task", "doc_id").cast(pl.Categorical), value=value)
+    return placed.filter(pl.col("value").is_not_null())
 
 
 def _entry() -> pl.Expr:
@@ -260,17 +343,6 @@ def _choose(offered: pl.DataFrame, metric: str | None) -> dict[str, str]:
         known = ", ".join(sorted(set(offered["measure"])))
         raise UsageError(f"no task has the metric `{metric}`", hint=f"metrics: {known}")
     return dict(sorted(chosen.items()))
-
-
-def _matrix(values: pl.DataFrame, entries: list[str]) -> tuple[FloatArray, IntArray]:
-    """Return items x entries, NaN where missing, and the task code of each item, items in a fixed order."""
-    items = values.select("task", "doc_id").unique().sort("task", "doc_id").with_row_index("item")
-    columns = pl.DataFrame({"entry": entries, "place": np.arange(len(entries))}, schema_overrides={"entry": pl.String})
-    placed = values.join(items, on=["task", "doc_id"]).join(columns, on="entry")
-    matrix = np.full((items.height, len(entries)), np.nan)
-    matrix[placed["item"].to_numpy(), placed["place"].to_numpy()] = placed["value"].to_numpy()
-    codes = items["task"].rank("dense").to_numpy().astype(np.int64) - 1
-    return matrix, codes
 
 
 def _summary(values: FloatArray, codes: IntArray) -> dict[str, Any]:

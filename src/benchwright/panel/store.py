@@ -7,7 +7,8 @@
       runs.parquet         one row per run: who was evaluated, when, how
       cells.parquet        one row per run and task: coverage, and whether the policy keeps it
       faults.parquet       everything that could not be used, with file, line, column, reason
-      parts/<key>/         rows-000.parquet, choices-000.parquet, scores-000.parquet, unit.json
+      parts/<key>/         rows-000.parquet, choices-000.parquet, scores-000.parquet, unit.json;
+                           items-000.parquet with --keep-text
 
 A part appears whole or not at all and is keyed by what it was made from, so that an interrupted or repeated run
 reuses it.
@@ -27,27 +28,11 @@ from benchwright._json import json_safe
 from benchwright._staging import move_in, staging
 from benchwright.errors import Fault
 from benchwright.logs.formats import BY_NAME
-from benchwright.logs.record import (
-    CHOICE_DEFAULTS,
-    CHOICE_SCHEMA,
-    ROW_DEFAULTS,
-    ROW_SCHEMA,
-    SCORE_DEFAULTS,
-    SCORE_SCHEMA,
-    Columns,
-    ReadOptions,
-    Run,
-    Unit,
-    frame,
-)
+from benchwright.logs.record import KINDS, Columns, ReadOptions, Run, Unit, frame
 
 SCHEMA_VERSION = 1
-KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "rows": (ROW_SCHEMA, ROW_DEFAULTS),
-    "choices": (CHOICE_SCHEMA, CHOICE_DEFAULTS),
-    "scores": (SCORE_SCHEMA, SCORE_DEFAULTS),
-}
 FLUSH_ROWS = 200_000
+FLUSH_TEXT_BYTES = 64 * 2**20  # item texts are written earlier: they may be long
 RUN_SCHEMA: dict[str, Any] = {
     "model": pl.String,
     "run": pl.String,
@@ -138,6 +123,11 @@ class PartSink:
         """Add task scores."""
         self._add("scores", run, columns)
 
+    def items(self, run: Run, columns: Columns) -> None:
+        """Add item texts; without ``keep_text`` they are not looked at."""
+        if self.options.keep_text:
+            self._add("items", run, columns)
+
     def fault(self, file: str, reason: str, *, line: int | None = None, column: str | None = None) -> None:
         """Report something that cannot be used."""
         self._faults.append(Fault(file, reason, line=line, column=column))
@@ -162,12 +152,13 @@ class PartSink:
         (self._folder / "unit.json").write_text(text + "\n", encoding="utf-8")
 
     def _add(self, kind: str, run: Run, columns: Columns) -> None:
-        schema, defaults = KINDS[kind]
         number = self._runs.setdefault(run, len(self._runs))
-        block = frame(columns, schema, defaults).with_columns(run=pl.lit(number, dtype=pl.Int32))
+        block = frame(columns, *KINDS[kind]).with_columns(run=pl.lit(number, dtype=pl.Int32))
         self._blocks[kind].append(block)
         self._counts[kind] += block.height
-        if sum(part.height for part in self._blocks[kind]) >= FLUSH_ROWS:
+        blocks = self._blocks[kind]
+        is_long = kind == "items" and sum(part.estimated_size() for part in blocks) >= FLUSH_TEXT_BYTES
+        if is_long or sum(part.height for part in blocks) >= FLUSH_ROWS:
             self._flush(kind)
 
     def _flush(self, kind: str) -> None:
