@@ -17,9 +17,6 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "
 
 import argparse
 import hashlib
-import json
-import resource
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -36,6 +33,7 @@ from benchwright.panel.ingest import _finish
 from benchwright.panel.panel import Panel
 from benchwright.panel.scores import score_table
 from benchwright.panel.store import PartSink, load_part
+from child_process import measure, report
 
 REPEATS = 5
 SECONDS_LIMIT = 5.0
@@ -86,23 +84,10 @@ def plain_means(panel: Path) -> None:
 TASKS = {"score table": table, "plain means": plain_means}
 
 
-def child(name: str, panel: Path) -> None:
-    """Run one task and print its seconds and the peak memory of the process."""
-    start = perf_counter()
-    TASKS[name](panel)
-    seconds = perf_counter() - start
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    print(json.dumps([seconds, peak]))
-
-
-def measure(name: str, panel: Path) -> tuple[float, float]:
+def medians(name: str, panel: Path) -> tuple[float, float]:
     """Return the median seconds and the largest peak of child processes."""
-    results = []
-    for _ in range(REPEATS):
-        command = [sys.executable, __file__, "--child", name, str(panel)]
-        results.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-    return median(result[0] for result in results), max(result[1] for result in results)
+    results = [measure(__file__, name, str(panel)) for _ in range(REPEATS)]
+    return median(seconds for seconds, _ in results), max(peak for _, peak in results)
 
 
 def main() -> int:
@@ -114,17 +99,17 @@ def main() -> int:
     parser.add_argument("--child", nargs=2, metavar=("TASK", "PANEL"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        child(given.child[0], Path(given.child[1]))
+        report(lambda: TASKS[given.child[0]](Path(given.child[1])))
         return 0
     with tempfile.TemporaryDirectory() as temporary:
         cells = make_panel(Path(temporary), given.models, given.items, given.tasks)
         print(f"{given.models * given.items * given.tasks:,} rows, polars on {pl.thread_pool_size()} threads")
         print(f"{'summary of cells':>16}{cells:9.2f} s")
-        found = {name: measure(name, Path(temporary) / "panel") for name in TASKS}
+        found = {name: medians(name, Path(temporary) / "panel") for name in TASKS}
     for name, (seconds, peak) in found.items():
         print(f"{name:>16}{seconds:9.2f} s{peak / 1e9:8.2f} GB")
     seconds, peak = found["score table"]
-    print(f"score table: {seconds:.2f} s (at most {SECONDS_LIMIT:g}), {peak / 1e9:.2f} GB (at most {MEMORY_LIMIT / 1e9:g})")
+    print(f"score table: at most {SECONDS_LIMIT:g} s and {MEMORY_LIMIT / 1e9:g} GB")
     return 0 if seconds <= SECONDS_LIMIT and peak <= MEMORY_LIMIT else 1
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 def write_logs(folder: Path) -> None:
     """Let the library evaluate its mock model: two epochs, a failing sample, scores of every kind, both formats."""
-    from inspect_ai import Epochs, Task, eval
+    from inspect_ai import Epochs, Task
+    from inspect_ai import eval as evaluate
     from inspect_ai.dataset import Sample
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
     from inspect_ai.scorer import Score, accuracy, match, mean, scorer, stderr
@@ -70,11 +71,11 @@ def write_logs(folder: Path) -> None:
         broken = Task(solver=[fails(epoch=1), generate()], scorer=match(), **shared)
         for task in (epochs, whole, broken):
             model = get_model("mockllm/model", custom_outputs=answers(), memoize=False)
-            eval(task, model=model, log_dir=str(folder), log_format=log_format, display="none")
+            evaluate(task, model=model, log_dir=str(folder), log_format=log_format, display="none")
 
 
 def reading(path: str) -> dict[str, Any]:
-    """Return what the library reads in a log; values that are no list or dictionary as its `value_to_float` has them."""
+    """Return what the library reads in a log, values (also those of a dictionary) as its `value_to_float` has them."""
     from inspect_ai.log import read_eval_log
     from inspect_ai.scorer import value_to_float
 

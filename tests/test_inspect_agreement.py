@@ -19,7 +19,7 @@ from benchwright.logs import inspect_ai
 from benchwright.logs.log_file import LogFile
 from benchwright.logs.record import MemorySink, Unit
 
-pytestmark = pytest.mark.inspect_library
+pytestmark = [pytest.mark.inspect_library, pytest.mark.slow]
 
 Row = tuple[float | None, str]
 Reading = dict[str, Any]

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import test_helm
 import test_inspect_logs
+import test_lm_eval
 import test_olmes
 from benchwright.cli import app
 from benchwright.logs import item_texts
@@ -62,7 +63,33 @@ def helm_folder(folder: Path) -> None:
     (run / "instances.json").write_text(json.dumps(instances), encoding="utf-8")
 
 
-LOGS: tuple[Callable[[Path], None], ...] = (inspect_log, olmes_folder, helm_folder)
+def lm_eval_samples(folder: Path) -> None:
+    """Two filters of two items, one text with half a surrogate pair."""
+    docs = [{"question": f"{MARKER} 1?", "choices": ["yes", "no"]}, {"question": f"{MARKER} \ud800?"}]
+    records = [
+        test_lm_eval.sample(i, doc=doc, filter=name) for name in ("strict", "loose") for i, doc in enumerate(docs)
+    ]
+    test_lm_eval.write_lines(folder / "org__m" / "samples_toy_2025-01-02T03-04-05.jsonl", records)
+
+
+def lm_eval_v03(folder: Path) -> None:
+    records = [
+        {
+            "doc_id": i,
+            "prompt_0": f"{MARKER} {i}? yes",
+            "prompt_1": f"{MARKER} {i}? no",
+            "logit_0": -1.0,
+            "logit_1": -2.0,
+            "truth": "yes",
+            "acc": "True",
+        }
+        for i in range(2)
+    ]
+    (folder / "m").mkdir()
+    (folder / "m" / "toy_write_out_info.json").write_text(json.dumps(records), encoding="utf-8")
+
+
+LOGS: tuple[Callable[[Path], None], ...] = (inspect_log, olmes_folder, helm_folder, lm_eval_samples, lm_eval_v03)
 
 
 def everything(panel: Path) -> str:
@@ -106,6 +133,14 @@ def test_an_inspect_text_is_what_its_hash_was_made_of(tmp_path: Path) -> None:
     (row,) = Panel.open(tmp_path / "panel").items().filter(pl.col("doc_id") == "a").collect().to_dicts()
     assert row["text"] == f"{MARKER} is asked\n{MARKER} one\ntwo"
     assert row["item_hash"] == text_hash(*row["text"].split("\n"))
+
+
+def test_an_lm_eval_text_is_what_its_hash_was_made_of(tmp_path: Path) -> None:
+    lm_eval_samples(tmp_path / "logs")
+    read_logs(tmp_path / "logs", tmp_path / "panel", keep_text=True)
+    rows = Panel.open(tmp_path / "panel").items().collect().to_dicts()
+    assert [text_hash(row["text"]) for row in rows] == [row["item_hash"] for row in rows]
+    assert json.loads(rows[0]["text"]) == {"question": f"{MARKER} 1?", "choices": ["yes", "no"]}
 
 
 def test_the_command_line_keeps_and_exports_texts(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ class Format:
         Puts a unit's runs, rows, choices, scores and faults into the sink; raises only on a bug.
     together
         Whether files of one folder make one unit (they complete each other), instead of one unit each.
+    looks_around
+        Whether reading also looks at files beside the unit, in its folder and the one above (item lists, names).
     refused
         Where not "": files of the format are recognised and refused with this reason.
     """
@@ -31,4 +33,5 @@ class Format:
     sniff: Callable[[Head], bool]
     read: Callable[[Unit, Sink], None]
     together: bool = False
+    looks_around: bool = False
     refused: str = ""

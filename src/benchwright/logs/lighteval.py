@@ -238,4 +238,4 @@ def _iso(time: str) -> str | None:
     return f"{match[1]}T{match[2]}:{match[3]}:{match[4]}" if match else None
 
 
-FORMAT = Format("lighteval", sniff, read, together=True)
+FORMAT = Format("lighteval", sniff, read, together=True, looks_around=True)

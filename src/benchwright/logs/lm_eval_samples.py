@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from benchwright.logs.item_texts import ItemTexts
 from benchwright.logs.lm_eval_choices import USUAL_ANSWERS, USUAL_ARGUMENTS, ChoiceBlock
 from benchwright.logs.lm_eval_results import LOGLIKELIHOOD, Results, direction_of, number
 from benchwright.logs.log_file import LogFile, parse_json
@@ -67,6 +68,10 @@ class SampleReader:
     _without_metric: tuple[int, int] = (0, 0)  # how many records, the first one's line
     _choices: ChoiceBlock | None = None
     _choice_filter: Any = None
+    _texts: ItemTexts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._texts = ItemTexts(self.run, self.task, self.sink)
 
     def read(self) -> None:
         """Read everything; what is wrong with a record is a fault, and the next one is read."""
@@ -244,9 +249,13 @@ class SampleReader:
         item_hash = None
         if record.doc is not msgspec.UNSET:
             try:  # as text_hash of the item in a form that does not depend on spaces and the order of keys
-                item_hash = sha256(_CANONICAL.encode(_ANY.decode(record.doc)) + b"\x00").hexdigest()
+                content: bytes | None = _CANONICAL.encode(_ANY.decode(record.doc))
             except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, TypeError):
-                item_hash = self._loose_hash(bytes(record.doc), line)
+                content = self._loose_content(bytes(record.doc), line)
+            if content is not None:
+                item_hash = sha256(content + b"\x00").hexdigest()
+                if self._texts.kept and record.names:
+                    self._texts.add(doc_id, item_hash, (content.decode("utf-8"),))
         start = (doc_id, item_hash, None if filter_ == "none" else filter_, line)
         acc: float | None = None
         if not record.names:
@@ -265,14 +274,14 @@ class SampleReader:
             if usual and self._usual is None:
                 self._usual = self._decoder(tuple(name for _, name in record.names), record.listed, usual=True)
 
-    def _loose_hash(self, doc: bytes, line: int) -> str | None:
-        """Return the hash of a text with half a surrogate pair or numbers out of range."""
+    def _loose_content(self, doc: bytes, line: int) -> bytes | None:
+        """Return the item in that form where it has a text with half a surrogate pair or numbers out of range."""
         try:
             text = json.dumps(parse_json(doc), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         except (ValueError, RecursionError):
             self._fault(line, "the item's text cannot be decoded; its score is kept", "doc")
             return None
-        return sha256(text.encode("utf-8", "replace") + b"\x00").hexdigest()
+        return text.encode("utf-8", "replace")
 
     def _other(self, start: tuple[Any, ...], metric: str, value: Any) -> None:
         """Put what is not simply a number."""
@@ -323,6 +332,7 @@ class SampleReader:
                 columns |= {"benchmark": self.results.benchmark(self.task), "version": self.results.version(self.task)}
             self.sink.rows(self.run, columns)
             self._rows = []
+        self._texts.put()
         if self._choices is not None and (taken := self._choices.take()) is not None:
             self.sink.choices(self.run, {"task": self.task, **taken})
 

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from benchwright.logs.format import Format
+from benchwright.logs.item_texts import ItemTexts
 from benchwright.logs.lm_eval_results import direction_of, folder_name, number, step_of, whole_document
 from benchwright.logs.log_file import Head, LogFile
 from benchwright.logs.record import Run, Sink, Unit, text_hash
@@ -69,6 +70,7 @@ class _Block:
     def __init__(self, file: LogFile, run: Run, task: str, sink: Sink) -> None:
         self._file, self._run, self._task, self._sink = file, run, task, sink
         self._without_value: dict[str, tuple[int, int, str]] = {}
+        self._texts = ItemTexts(run, task, sink)
         self._start()
 
     def _start(self) -> None:
@@ -95,6 +97,7 @@ class _Block:
             row = (str(doc_id)[:400], item_hash, metric, found, direction_of(metric), status, place)
             for column, entry in zip(self._rows.values(), row, strict=True):
                 column.append(entry)
+        self._texts.add(str(doc_id)[:400], item_hash, prompts)
         self._add_choices(str(doc_id)[:400], record, prompts)
         if len(self._rows["line"]) >= BLOCK_ROWS:
             self._flush()
@@ -115,6 +118,7 @@ class _Block:
             self._sink.rows(self._run, {"task": self._task, "file": self._file.name, **self._rows})
         if self._choices["doc_id"]:
             self._sink.choices(self._run, {"task": self._task, **self._choices})
+        self._texts.put()
         self._start()
 
     def finish(self) -> None:

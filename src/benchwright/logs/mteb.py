@@ -156,4 +156,4 @@ def _metrics(
         yield split, subset, f"{prefix}{name}", value
 
 
-FORMAT = Format("MTEB results", sniff, read, together=True)
+FORMAT = Format("MTEB results", sniff, read, together=True, looks_around=True)

@@ -261,4 +261,4 @@ def _stem(name: str) -> str:
     return _SUFFIX.sub("", PurePosixPath(name).name)
 
 
-FORMAT = Format("resolved lists", sniff, read, together=True)
+FORMAT = Format("resolved lists", sniff, read, together=True, looks_around=True)

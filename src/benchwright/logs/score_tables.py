@@ -192,7 +192,7 @@ def _read_trajectory(file: LogFile, content: dict[str, Any], sink: Sink, faults:
             step=None if step is None else int(step),
             axis=None if dose is None else "SFT",
             dose=dose,
-            created=created if isinstance(created, str) else None,
+            created=as_text(created) if isinstance(created, str) else None,
             finished=finished,
         )
         for metric, cell in found.items():

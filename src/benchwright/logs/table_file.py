@@ -26,6 +26,7 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 SAMPLE = 50  # records that a layout is told from
 BATCH = 20_000
 _COMMA = re.compile(r"\s*-?\d+,\d+\s*")
+_SPACE, _COLON = re.compile(r"\s*"), re.compile(r"\s*:\s*")
 
 OnFault = Callable[[int | None, str], None]
 Kind = Literal["delimited", "lines", "array", "parquet"]
@@ -95,7 +96,9 @@ def sniff_table(head: Head) -> tuple[Kind, list[str], list[Sequence[Any]]] | Non
         return "parquet", [], []
     if head.is_object:
         record = head.first_record()
-        return None if record is None else ("lines", *_columns([record]))
+        if record is None and b"\n" not in head.content.strip():
+            record = _start_of_record(head.content)  # a first line longer than the head
+        return ("lines", *_columns([record])) if record else None
     if head.is_array:
         records = _first_of_array(head.content)
         return ("array", *_columns(records)) if records else None
@@ -155,6 +158,26 @@ def _cell(record: dict[str, Any], name: str) -> Any:
         inner = record.get("metadata")
         return inner.get(name.removeprefix("metadata.")) if isinstance(inner, dict) else None
     return record.get(name)
+
+
+def _start_of_record(content: bytes) -> dict[str, Any]:
+    """Return the fields of a JSON object that stand whole before the head cuts it off."""
+    text = content.decode("utf-8", "replace").strip()
+    decoder = json.JSONDecoder(parse_constant=lambda _: None)
+    record: dict[str, Any] = {}
+    place = 1
+    try:
+        while True:
+            place = _SPACE.match(text, place).end()  # type: ignore[union-attr]
+            key, place = decoder.raw_decode(text, place)
+            place = _COLON.match(text, place).end()  # type: ignore[union-attr]
+            record[str(key)], place = decoder.raw_decode(text, place)
+            place = _SPACE.match(text, place).end()  # type: ignore[union-attr]
+            if text[place : place + 1] != ",":
+                return record
+            place += 1
+    except (ValueError, AttributeError, RecursionError):
+        return record
 
 
 def _first_of_array(content: bytes) -> list[dict[str, Any]]:

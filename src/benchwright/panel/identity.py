@@ -13,6 +13,7 @@ Nothing is removed from the parts; the table of cells says what counts and why.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import polars as pl
@@ -66,6 +67,25 @@ def score_cells(scores: pl.LazyFrame) -> pl.LazyFrame:
 def normal_name(name: str) -> str:
     """Return a model's name in one Unicode form, so that two spellings of one name are one model."""
     return unicodedata.normalize("NFC", name)
+
+
+def name_notes(models: Iterable[str]) -> list[str]:
+    """Say which model names are one name in two Unicode forms (merged), and which differ only in case (kept)."""
+    spelt: dict[str, set[str]] = {}
+    folded: dict[str, set[str]] = {}
+    for name in models:
+        spelt.setdefault(normal_name(name), set()).add(name)
+        folded.setdefault(normal_name(name).casefold(), set()).add(normal_name(name))
+    notes = [
+        f"{name}: {len(forms)} Unicode forms of one name, taken for one model"
+        for name, forms in sorted(spelt.items())
+        if len(forms) > 1
+    ]
+    return notes + [
+        f"{', '.join(sorted(names))}: names that differ only in case, kept apart"
+        for _, names in sorted(folded.items())
+        if len(names) > 1
+    ]
 
 
 def resolve(cells: pl.DataFrame, runs: pl.DataFrame, duplicates: Duplicates) -> pl.DataFrame:

@@ -24,7 +24,7 @@ from benchwright._json import json_safe
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.discover import Found, discover
 from benchwright.logs.record import ReadOptions, Unit
-from benchwright.panel.identity import CELL_SCHEMA, Duplicates, resolve, row_cells, score_cells
+from benchwright.panel.identity import CELL_SCHEMA, Duplicates, name_notes, resolve, row_cells, score_cells
 from benchwright.panel.store import SCHEMA_VERSION, Part, fault_table, load_part, read_unit, run_table, unit_key
 
 MANIFEST = "manifest.json"
@@ -180,7 +180,7 @@ def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, 
         "faults": len(faults),
         "passed_over": found.passed_over,
     }
-    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    notes = tuple(dict.fromkeys([*name_notes(runs["model"]), *(note for part in parts for note in part.notes)]))
     manifest = {
         "benchwright": __version__,
         "schema": SCHEMA_VERSION,

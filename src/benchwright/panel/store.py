@@ -29,6 +29,7 @@ from benchwright._staging import move_in, staging
 from benchwright.errors import Fault
 from benchwright.logs.formats import BY_NAME
 from benchwright.logs.record import KINDS, Columns, ReadOptions, Run, Unit, frame
+from benchwright.logs.source_file import utf8
 
 SCHEMA_VERSION = 1
 FLUSH_ROWS = 200_000
@@ -63,12 +64,18 @@ class Part:
 
 def unit_key(unit: Unit, options: ReadOptions, version: str) -> str:
     """Return a name for what a unit gives: changes with its files, the options and the program."""
-    states = []
-    for file in unit.files:
-        state = file.path.stat()
-        states.append((file.name, state.st_size, state.st_mtime_ns))
+    states = [(file.name, *_state(file.path)) for file in unit.files]
+    if BY_NAME[unit.format].looks_around:
+        folder = unit.files[0].path.parent
+        around = sorted(path for place in (folder, folder.parent) for path in place.iterdir() if path.is_file())
+        states += [(utf8(path.name), *_state(path)) for path in around]
     text = json.dumps([SCHEMA_VERSION, version, unit.format, states, asdict(options)])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _state(path: Path) -> tuple[int, int]:
+    state = path.stat()
+    return state.st_size, state.st_mtime_ns
 
 
 def read_unit(unit: Unit, folder: Path, options: ReadOptions) -> None:
