@@ -136,6 +136,33 @@ def test_ranks_of_many_models_cover_the_truth_as_plain_pairs_do(tmp_path: Path) 
     assert all(row["rank_lo"] <= row["rank"] <= row["rank_hi"] for row in table.values())
 
 
+def test_parts_with_several_models_metrics_and_tasks_give_the_means_of_their_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    names = ("model", "task", "item_id", "acc", "f1")
+    for part, models in enumerate((("a", "b"), ("c",), ("d", "e", "f"))):
+        rows = [
+            (model, task, f"q{item}", rng.integers(2), rng.random())
+            for model in models
+            for task in ("t1", "t2")
+            for item in range(20)
+            if rng.random() < 0.9
+        ]
+        long_table(tmp_path / "logs" / f"t{part}.jsonl", [dict(zip(names, map(str, row), strict=True)) for row in rows])
+    read_logs(tmp_path / "logs", tmp_path / "panel")
+    panel = Panel.open(tmp_path / "panel")
+    rows = panel.rows().collect()
+    for tasks in (["t1"], ["t1", "t2"]):
+        for metric in ("acc", "f1"):
+            table = scored(panel, metric=metric, tasks=tasks, missing="renormalise")
+            mine = rows.filter(
+                pl.col("task").is_in(tasks) & (pl.col("metric") == metric) & pl.col("value").is_not_null()
+            )
+            means = dict(mine.group_by("model").agg(pl.col("value").mean()).iter_rows())
+            assert sorted(table) == sorted("abcdef")
+            assert {model: row["micro"] for model, row in table.items()} == pytest.approx(means)
+            assert table["a"]["n_items"] == mine.filter(pl.col("model") == "a").height
+
+
 def test_a_panel_is_reused_and_grows(tmp_path: Path) -> None:
     panel = ingested(tmp_path, results("a", "t", [1.0, 0.0]))
     before = tree(panel.path)

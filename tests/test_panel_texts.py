@@ -15,6 +15,7 @@ import test_helm
 import test_inspect_logs
 import test_lm_eval
 import test_olmes
+import test_other_logs
 from benchwright.cli import app
 from benchwright.logs import item_texts
 from benchwright.logs.item_texts import ItemTexts
@@ -89,7 +90,22 @@ def lm_eval_v03(folder: Path) -> None:
     (folder / "m" / "toy_write_out_info.json").write_text(json.dumps(records), encoding="utf-8")
 
 
-LOGS: tuple[Callable[[Path], None], ...] = (inspect_log, olmes_folder, helm_folder, lm_eval_samples, lm_eval_v03)
+def lighteval_details(folder: Path) -> None:
+    docs = [{"id": name, "query": f"{MARKER} {name}", "choices": ["yes", "no"]} for name in ("a", "b")]
+    details = pl.DataFrame({"doc": docs, "metric": [{"acc": 1.0}] * 2})
+    test_other_logs.write(
+        folder, {"details_lab__m/t/details_harness|toy|0_2024-05-01T10-20-30.123456.parquet": details}
+    )
+
+
+LOGS: tuple[Callable[[Path], None], ...] = (
+    inspect_log,
+    olmes_folder,
+    helm_folder,
+    lm_eval_samples,
+    lm_eval_v03,
+    lighteval_details,
+)
 
 
 def everything(panel: Path) -> str:

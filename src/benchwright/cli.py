@@ -169,6 +169,7 @@ def panel_show(
     errors: ErrorPolicy = "drop",
     missing: Annotated[str, typer.Option(help="Items some lack: intersect, renormalise, refuse.")] = "intersect",
     repeated: Annotated[str, typer.Option(help="An item twice in one run: latest, first, mean or error.")] = "latest",
+    pool_versions: Annotated[bool, typer.Option("--pool-versions", help="Versions of a task are one task.")] = False,
     by: Annotated[str, typer.Option(help="Mean that ranks follow: micro (by item) or macro (by task).")] = "micro",
     as_json: Json = False,
 ) -> None:
@@ -187,6 +188,7 @@ def panel_show(
         errors=errors,  # type: ignore[arg-type]
         missing=missing,  # type: ignore[arg-type]
         repeated=repeated,  # type: ignore[arg-type]
+        pool_versions=pool_versions,
         by=by,  # type: ignore[arg-type]
     )
     if as_json:

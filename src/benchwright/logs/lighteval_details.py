@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from benchwright.logs.item_texts import ItemTexts
 from benchwright.logs.log_file import LogFile, parse_json
 from benchwright.logs.record import Run, Sink, text_hash
 from benchwright.logs.score_values import direction, excerpt, score_of, text_or_none, whole_or_none
@@ -56,6 +57,7 @@ def _put(
 ) -> None:
     rows: list[tuple[Any, ...]] = []
     choices: list[tuple[Any, ...]] = []
+    texts = ItemTexts(run, shared["task"], sink)
     for position, sample in enumerate(samples, start=start):
         values = _struct(sample.get(metrics))
         if not isinstance(values, dict):
@@ -63,7 +65,9 @@ def _put(
             continue
         doc = next((found for name in ITEMS if isinstance(found := _struct(sample.get(name)), dict)), None)
         doc_id = (text_or_none(doc.get("id")) if doc is not None else None) or str(position)
-        digest, options = _item(sample, doc)
+        digest, text, options = _item(sample, doc)
+        if text is not None:
+            texts.add(doc_id, digest, (text, *options))
         for raw_name, raw in values.items():
             name = text_or_none(raw_name)
             if name is None:
@@ -84,14 +88,15 @@ def _put(
     if choices:
         columns = _columns(("doc_id", "gold", "logprob", "chars", "bytes"), choices)
         sink.choices(run, {"task": shared["task"]} | columns)
+    texts.put()
 
 
-def _item(sample: dict[str, Any], doc: dict[str, Any] | None) -> tuple[str | None, list[str]]:
-    """Return the hash of the item's text and its choices."""
+def _item(sample: dict[str, Any], doc: dict[str, Any] | None) -> tuple[str | None, str | None, list[str]]:
+    """Return the hash of the item's text and choices, the text and the choices."""
     text = doc.get("query") if doc is not None else sample.get("example")
     options = _struct(doc.get("choices") if doc is not None else sample.get("choices"))
     texts = [one for one in options if isinstance(one, str)] if isinstance(options, list) else []
-    return (text_hash(text, *texts) if isinstance(text, str) else None), texts
+    return (text_hash(text, *texts), text, texts) if isinstance(text, str) else (None, None, texts)
 
 
 def _choice(

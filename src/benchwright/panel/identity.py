@@ -13,7 +13,8 @@ Nothing is removed from the parts; the table of cells says what counts and why.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
@@ -37,24 +38,42 @@ CELL_SCHEMA: dict[str, Any] = {
 }
 
 
-def row_cells(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Summarise item rows per run and task; ``n_repeated`` counts rows beyond the first of one item and metric."""
+def row_cells(files: Sequence[Path]) -> pl.DataFrame:
+    """Summarise item rows per run and task; ``n_repeated`` counts rows beyond the first of one item and metric.
+
+    Files are read one after the other and only hashes are kept of them: memory hardly grows with the log.
+    """
+    cell = ["run", "task", "version"]
     key = ["doc_id", "metric", "filter", "repeat"]
-    content = pl.struct(*key, "value", "status").hash(seed=0)
-    return rows.group_by("run", "task", "version").agg(
-        n_rows=pl.len().cast(pl.Int64),
-        n_items=pl.col("doc_id").n_unique().cast(pl.Int64),
-        n_scored=pl.col("doc_id").filter(pl.col("status") == "scored").n_unique().cast(pl.Int64),
-        n_error=pl.col("doc_id").filter(pl.col("status") == "error").n_unique().cast(pl.Int64),
-        n_repeated=(pl.len() - pl.struct(key).n_unique()).cast(pl.Int64),
-        digest=content.sum(),
-    )
+    blocks = []
+    for file in files:
+        rows = pl.scan_parquet(file).select(
+            *cell,
+            "status",
+            item=pl.col("doc_id").hash(seed=0),
+            row=pl.struct(key).hash(seed=0),
+            content=pl.struct(*key, "value", "status").hash(seed=0),
+        )
+        block = rows.group_by(cell).agg(
+            n_rows=pl.len().cast(pl.Int64),
+            items=pl.col("item").unique(),
+            scored=pl.col("item").filter(pl.col("status") == "scored").unique(),
+            error=pl.col("item").filter(pl.col("status") == "error").unique(),
+            rows=pl.col("row").unique(),
+            digest=pl.col("content").sum(),
+        )
+        blocks.append(block.collect())
+    counted = {"n_items": "items", "n_scored": "scored", "n_error": "error", "n_repeated": "rows"}
+    different = {name: pl.col(lists).explode().drop_nulls().n_unique() for name, lists in counted.items()}
+    table = pl.concat(blocks).group_by(cell).agg(pl.col("n_rows").sum(), **different, digest=pl.col("digest").sum())
+    return table.with_columns(n_repeated=pl.col("n_rows") - pl.col("n_repeated"))
 
 
-def score_cells(scores: pl.LazyFrame) -> pl.LazyFrame:
+def score_cells(files: Sequence[Path]) -> pl.DataFrame:
     """Summarise stated task scores per run and task."""
+    scores = pl.scan_parquet(files)
     content = pl.struct("metric", "filter", "value", "stderr").hash(seed=0)
-    return scores.group_by("run", "task", "version").agg(
+    cells = scores.group_by("run", "task", "version").agg(
         n_rows=pl.len().cast(pl.Int64),
         n_items=pl.col("n").max().cast(pl.Int64),
         n_scored=pl.col("n").max().cast(pl.Int64),
@@ -62,6 +81,7 @@ def score_cells(scores: pl.LazyFrame) -> pl.LazyFrame:
         n_repeated=(pl.len() - pl.struct("metric", "filter").n_unique()).cast(pl.Int64),
         digest=content.sum(),
     )
+    return cells.collect()
 
 
 def normal_name(name: str) -> str:

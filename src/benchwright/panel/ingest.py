@@ -11,10 +11,11 @@ import multiprocessing
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import polars as pl
@@ -145,13 +146,32 @@ def _read_missing(
             read_unit(unit, folder / key, options)
             finished(key)
         return
-    largest_first = sorted(missing, key=lambda key: -sum(file.path.stat().st_size for file in missing[key].files))
-    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
-        tasks = {pool.submit(read_unit, missing[key], folder / key, options): key for key in largest_first}
-        try:
-            for task in as_completed(tasks):
+    first, *others = sorted(missing, key=lambda key: -sum(file.path.stat().st_size for file in missing[key].files))
+    workers = min(count, len(missing)) - 1  # this process reads too, while the others start
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        tasks = {pool.submit(read_unit, missing[key], folder / key, options): key for key in others}
+        ended: SimpleQueue[Future[None]] = SimpleQueue()
+        for task in tasks:
+            task.add_done_callback(ended.put)
+
+        def tell() -> None:
+            if not (task := ended.get()).cancelled():
                 task.result()
                 finished(tasks[task])
+
+        try:
+            read_unit(missing[first], folder / first, options)
+            finished(first)
+            told = 0
+            for task, key in reversed(tasks.items()):
+                if task.cancel():
+                    read_unit(missing[key], folder / key, options)
+                    finished(key)
+                while not ended.empty():
+                    tell()
+                    told += 1
+            for _ in range(told, len(tasks)):
+                tell()
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -163,8 +183,9 @@ def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, 
     faults = [*found.faults, *(fault for part in parts for fault in part.faults)]
     totals = {kind: sum(part.counts[kind] for part in parts) for kind in ("rows", "choices", "scores")}
     if not totals["rows"] and not totals["scores"]:
+        said = "; ".join(dict.fromkeys(note for part in parts for note in part.notes))
         raise DataError(
-            "nothing could be read",
+            f"nothing could be read: no item rows and no scores{f' ({said})' if said else ''}",
             faults=faults,
             hint="the formats that are read are listed in docs/log-formats.md",
         )
@@ -206,7 +227,7 @@ def _cells(panel: Path, parts: Iterable[Part]) -> pl.DataFrame:
     for part in parts:
         for kind, summary in (("rows", row_cells), ("scores", score_cells)):
             if part.counts[kind]:
-                table = summary(pl.scan_parquet(panel / "parts" / part.key / f"{kind}-*.parquet")).collect()
+                table = summary(sorted((panel / "parts" / part.key).glob(f"{kind}-*.parquet")))
                 table = table.with_columns(part=pl.lit(part.key), kind=pl.lit(kind))
                 frames.append(table.select(pl.col(name).cast(dtype) for name, dtype in CELL_SCHEMA.items()))
     return pl.concat(frames)

@@ -18,23 +18,16 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy import stats
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
-from benchwright.panel.derived import is_derived
-from benchwright.panel.panel import IDENTITY, Panel, Repeated
+from benchwright.panel.item_values import Errors, IntArray, collect_values
+from benchwright.panel.panel import Panel, Repeated
 
-Errors = Literal["wrong", "drop", "missing"]
 Missing = Literal["intersect", "renormalise", "refuse"]
 Mean = Literal["micro", "macro"]
-PREFERRED = ("acc", "exact_match", "acc_norm", "resolved", "pass@1", "f1", "score", "mcc")
-FAILED = ("error", "refused")
-BLOCK_ROWS = 4_000_000  # rows of parts that are collected at once
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,46 +88,6 @@ class Comparison:
         return record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Values:
-    """Values by place of the entry and number of the item; ``items`` are sorted by task and doc_id."""
-
-    place: IntArray
-    item: IntArray
-    value: FloatArray
-    items: pl.DataFrame
-
-    @classmethod
-    def of(cls, table: pl.DataFrame) -> _Values:
-        """Number the items of a table with place, task, doc_id (both categorical) and value."""
-        task, doc_id = (pl.col(name).to_physical().cast(pl.UInt64) for name in ("task", "doc_id"))
-        keyed = table.select("place", "task", "doc_id", "value", key=task * 2**32 + doc_id)
-        items = keyed.select("key", "task", "doc_id").unique("key").cast({"task": pl.String, "doc_id": pl.String})
-        items = items.sort("task", "doc_id").with_row_index("item")
-        placed = keyed.select("place", "value", "key").join(items.select("key", "item"), on="key")
-        place, item, value = (placed[name].to_numpy() for name in ("place", "item", "value"))
-        return cls(place, item, value, items.select("task", "doc_id"))
-
-    def matrix(self, places: Sequence[int]) -> tuple[FloatArray, IntArray]:
-        """Return items x entries (a value given several times as their mean, NaN where missing) and tasks' codes."""
-        width = len(places)
-        column = np.full(1 + max(int(self.place.max(initial=0)), *places), -1, dtype=np.int64)
-        column[list(places)] = np.arange(width)
-        at = column[self.place]
-        kept = slice(None) if (at >= 0).all() else at >= 0
-        flat = at[kept] * self.items.height + self.item[kept]
-        value = self.value[kept]
-        matrix = np.full(width * self.items.height, np.nan)
-        times = np.bincount(flat, minlength=matrix.size)
-        if times.max(initial=0) > 1:
-            given = times > 0
-            matrix[given] = np.bincount(flat, value, minlength=matrix.size)[given] / times[given]
-        else:
-            matrix[flat] = value
-        codes = self.items["task"].rank("dense").to_numpy().astype(np.int64) - 1
-        return matrix.reshape(width, self.items.height).T, codes
-
-
 def score_table(
     panel: Panel,
     *,
@@ -143,6 +96,7 @@ def score_table(
     errors: Errors = "drop",
     missing: Missing = "intersect",
     repeated: Repeated = "latest",
+    pool_versions: bool = False,
     by: Mean = "micro",
     level: float = 0.95,
 ) -> ScoreTable:
@@ -160,16 +114,18 @@ def score_table(
     missing
         Only items that all entries have (intersect), each entry on its own items (renormalise), or no score for
         an entry that lacks any (refuse).
+    pool_versions
+        Take different versions of a task for one task; without it they are an error.
     by
         Mean that the ranks follow.
     level
         Level at which ranks are told apart, after Bonferroni's correction for all pairs.
     """
-    values, chosen, counts = _values(panel, metric, tasks, errors, repeated)
+    values, chosen, counts = collect_values(panel, metric, tasks, errors, repeated)
+    notes = _version_notes(panel, list(chosen), pool_versions)
     entries = counts["entry"].to_list()
     matrix, codes = values.matrix(range(len(entries)))
     del values
-    notes = []
     complete = np.asarray(np.isfinite(matrix).all(axis=1))
     if missing == "intersect":
         used = complete
@@ -201,6 +157,7 @@ def score_table(
         "errors": errors,
         "missing": missing,
         "repeated": repeated,
+        "versions": "pooled" if pool_versions else "one a task",
         "ranked by": by,
         "ranks told apart at": f"{level:g} over all pairs (Bonferroni)",
     }
@@ -209,7 +166,13 @@ def score_table(
 
 
 def compare_models(
-    panel: Panel, first: str, second: str, *, metric: str | None = None, errors: Errors = "drop"
+    panel: Panel,
+    first: str,
+    second: str,
+    *,
+    metric: str | None = None,
+    errors: Errors = "drop",
+    pool_versions: bool = False,
 ) -> Comparison:
     """Compare two entries (``model`` or ``model@revision``) on the items that both have.
 
@@ -220,7 +183,8 @@ def compare_models(
     DataError
         They have fewer than two items in common.
     """
-    values, _, counts = _values(panel, metric, None, errors, "latest")
+    values, chosen, counts = collect_values(panel, metric, None, errors, "latest")
+    _version_notes(panel, list(chosen), pool_versions)
     entries = counts["entry"].to_list()
     for name in (first, second):
         if name not in entries:
@@ -242,107 +206,17 @@ def compare_models(
     return Comparison(first, second, len(x), float(x.mean()), float(y.mean()), gap["micro"], se, p, mcnemar)
 
 
-def _values(
-    panel: Panel, metric: str | None, tasks: Sequence[str] | None, errors: Errors, repeated: Repeated
-) -> tuple[_Values, dict[str, str], pl.DataFrame]:
-    """Return the values of entries on items, the metric per task, and counts per entry."""
-    parts = [panel.derived([metric], repeated=repeated)] if is_derived(metric) else panel.row_parts(repeated=repeated)
-    offered = _offered(parts)
-    if tasks is not None:
-        offered = offered.filter(pl.col("task").is_in(list(tasks)))
-    if offered.height == 0:
-        raise DataError("the panel has no item rows for these tasks", hint="see `benchwright panel describe`")
-    chosen = _choose(offered.group_by("task", "measure").agg(entries=pl.col("entry").n_unique()), metric)
-    table = pl.DataFrame({"task": list(chosen), "measure": list(chosen.values())}, schema_overrides={"task": pl.String})
-    used = offered.join(table, on=["task", "measure"], maintain_order="left")
-    counts = used.group_by("entry").agg(pl.col("n_error", "n_unscored").sum()).sort("entry")
-    used = used.join(counts.select("entry").with_row_index("place"), on="entry", maintain_order="left")
-    blocks = []
-    mine: list[pl.LazyFrame] = []
-    left = BLOCK_ROWS
-    for (number,), group in used.partition_by("number", as_dict=True).items():
-        whole = group.height == offered.filter(pl.col("number") == number).height
-        mine.append(_placed(parts[int(number)], group, errors, whole=whole))
-        left -= int(group["n_rows"].sum())
-        if left <= 0:
-            blocks.append(pl.concat(mine).collect(engine="streaming"))
-            mine, left = [], BLOCK_ROWS
-    if mine:
-        blocks.append(pl.concat(mine).collect(engine="streaming"))
-    return _Values.of(pl.concat(blocks)), chosen, counts
-
-
-def _offered(parts: Sequence[pl.LazyFrame]) -> pl.DataFrame:
-    """Return one row per part, run, task, metric and filter: its entry and measure, and how many rows it has.
-
-    There are few of them, and all that needs text to be put together is done on these.
-    """
-    failed = pl.col("status").is_in(FAILED)
-    facts = [name for name in IDENTITY if name != "run_name"]
-    summaries = [
-        part.group_by("part", "run", "task", "metric", "filter")
-        .agg(
-            pl.col(facts).first(),
-            n_rows=pl.len().cast(pl.Int64),
-            n_error=failed.sum().cast(pl.Int64),
-            n_unscored=(pl.col("status") == "unscored").sum().cast(pl.Int64),
+def _version_notes(panel: Panel, tasks: list[str], pool: bool) -> list[str]:
+    """Refuse, or say, that a task is there in several versions."""
+    cells = panel.cells().filter("active", pl.col("task").is_in(tasks), pl.col("version").is_not_null())
+    versions = cells.group_by("task").agg(pl.col("version").unique().sort()).filter(pl.col("version").list.len() > 1)
+    mixed = [f"{task} ({', '.join(named)})" for task, named in versions.sort("task").iter_rows()]
+    if mixed and not pool:
+        raise DataError(
+            f"tasks in more than one version: {'; '.join(mixed[:5])}",
+            hint="name other tasks, or take the versions for one task with --pool-versions",
         )
-        .with_columns(number=pl.lit(number, dtype=pl.Int64))
-        for number, part in enumerate(parts)
-    ]
-    table = pl.concat(pl.collect_all(summaries)).sort("number", "run", "task", "metric", "filter", "part")
-    return table.with_columns(entry=_entry(), measure=_measure())
-
-
-def _placed(part: pl.LazyFrame, used: pl.DataFrame, errors: Errors, *, whole: bool) -> pl.LazyFrame:
-    """Return the rows of a part that are used, as place of the entry, task, doc_id and value."""
-    if not whole:
-        key = ["task", "metric", "filter"]
-        part = part.join(used.select(key).unique().lazy(), on=key, how="semi", nulls_equal=True)
-    if used["place"].n_unique() == 1:
-        part = part.with_columns(place=pl.lit(used["place"][0], dtype=pl.UInt32))
-    else:
-        part = part.join(used.select("part", "run", "place").unique().lazy(), on=["part", "run"])
-    value = pl.col("value")
-    if errors == "wrong":
-        value = pl.when(pl.col("status").is_in(FAILED)).then(0.0).otherwise(value)
-    placed = part.select("place", pl.col("task", "doc_id").cast(pl.Categorical), value=value)
-    return placed.filter(pl.col("value").is_not_null())
-
-
-def _entry() -> pl.Expr:
-    """model@revision, with whatever else tells two entries of one model apart."""
-    parts = [
-        pl.col("model"),
-        pl.when(pl.col("revision").is_not_null()).then("@" + pl.col("revision")).otherwise(pl.lit("")),
-    ]
-    for name in ("setting", "axis", "dose", "step"):
-        text = pl.col(name).cast(pl.String)
-        shown = pl.lit(f" [{name} ") + text + pl.lit("]") if name != "setting" else pl.lit(" [") + text + pl.lit("]")
-        parts.append(pl.when(pl.col(name).is_not_null()).then(shown).otherwise(pl.lit("")))
-    return pl.concat_str(parts)
-
-
-def _measure() -> pl.Expr:
-    """Return metric[filter], or the metric alone where there is one filter."""
-    plain = pl.col("filter").is_null() | (pl.col("filter") == "none")
-    return pl.when(plain).then(pl.col("metric")).otherwise(pl.format("{}[{}]", "metric", "filter"))
-
-
-def _choose(offered: pl.DataFrame, metric: str | None) -> dict[str, str]:
-    chosen = {}
-    for (task,), mine in offered.group_by("task", maintain_order=True):
-        entries = dict(mine.select("measure", "entries").iter_rows())
-        if metric is not None:
-            if metric in entries:
-                chosen[str(task)] = metric
-            continue
-        order = {name: place for place, name in enumerate(PREFERRED)}
-        chosen[str(task)] = min(entries, key=lambda name: (-entries[name], order.get(name.split("[")[0], 99), name))
-    if not chosen:
-        known = ", ".join(sorted(set(offered["measure"])))
-        raise UsageError(f"no task has the metric `{metric}`", hint=f"metrics: {known}")
-    return dict(sorted(chosen.items()))
+    return [f"versions taken for one task: {text}" for text in mixed]
 
 
 def _summary(values: FloatArray, codes: IntArray) -> dict[str, Any]:
