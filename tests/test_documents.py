@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchwright import read_logs
 from benchwright.cli import main
 from benchwright.config import load_config
 
@@ -31,6 +33,20 @@ def commands() -> list[str]:
     return found
 
 
+def a_log_and_its_panel(folder: Path, *, ingested: bool) -> None:
+    """Write ``runs/`` with one small log and, if wanted, read it into ``panel/``."""
+    (folder / "runs").mkdir()
+    rows = [
+        {"model": model, "task": "sums", "item_id": item, "score": (item + skill) % 3 % 2}
+        for skill, model in enumerate(("org/a", "org/b"))
+        for item in range(6)
+    ]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (folder / "runs" / "scores.jsonl").write_text(text, encoding="utf-8")
+    if ingested:
+        read_logs(folder / "runs", folder / "panel")
+
+
 @pytest.mark.parametrize("command", commands())
 def test_commands_of_the_readme_run(
     command: str,
@@ -43,6 +59,8 @@ def test_commands_of_the_readme_run(
     if "olmes-audit" in command:
         shared: Path = request.getfixturevalue("shared")
         monkeypatch.setenv("BENCHWRIGHT_DATA", str(shared / "data"))
+    if "runs/" in command or "panel/" in command:
+        a_log_and_its_panel(tmp_path, ingested="panel show" in command)
     line, _, into = command.partition(" > ")
     monkeypatch.setattr(sys, "argv", ["benchwright", *shlex.split(line)[1:]])
     with pytest.raises(SystemExit) as left:
@@ -53,6 +71,8 @@ def test_commands_of_the_readme_run(
     if into:  # a shell would write it there
         (tmp_path / into.strip()).write_text(printed.out, encoding="utf-8")
         assert load_config(into.strip()).sources, "benchwright does not read what it printed"
+        return
+    if "audit" not in command:
         return
     folders = [path for path in tmp_path.iterdir() if path.is_dir()]
     assert folders, f"{command} made nothing"

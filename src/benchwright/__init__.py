@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         seed_factor,
     )
     from benchwright.mechanism.calibration import calibrate_curvature
+    from benchwright.panel.ingest import read_logs
+    from benchwright.panel.panel import Panel
+    from benchwright.panel.scores import compare_models, score_table
     from benchwright.pipeline import audit
     from benchwright.report.build import write_report
     from benchwright.simulate import Simulation, simulate_item_tables
@@ -41,6 +44,10 @@ _HOME = {
     "Config": "config",
     "read_item_tables": "logs.item_tables",
     "ItemTables": "logs.item_tables",
+    "read_logs": "panel.ingest",
+    "Panel": "panel.panel",
+    "score_table": "panel.scores",
+    "compare_models": "panel.scores",
     "ItemAggregation": "mechanism.aggregation",
     "optimal_weights": "mechanism.aggregation",
     "evaluate_scheme": "mechanism.aggregation",
@@ -66,17 +73,21 @@ __all__ = [
     "ItemAggregation",
     "ItemTables",
     "NoWeightsError",
+    "Panel",
     "Simulation",
     "UsageError",
     "audit",
     "calibrate_curvature",
+    "compare_models",
     "evaluate_scheme",
     "list_datasets",
     "load_config",
     "load_dataset",
     "optimal_weights",
     "read_item_tables",
+    "read_logs",
     "risk_sweep",
+    "score_table",
     "seed_factor",
     "simulate_item_tables",
     "write_report",
