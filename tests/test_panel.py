@@ -22,6 +22,7 @@ from benchwright.errors import DataError, UsageError
 from benchwright.panel.ingest import read_logs
 from benchwright.panel.panel import Panel
 from benchwright.panel.scores import compare_models, score_table
+from test_lm_eval import sample, write_lines
 
 
 def long_table(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -96,6 +97,42 @@ def test_a_copied_log_counts_once_and_is_told(tmp_path: Path) -> None:
     assert panel.manifest["counts"]["cells_left_out"] == 1
     assert panel.cells().filter(~pl.col("active"))["why"].to_list() == ["a copy of another run's rows"]
     assert scored(panel)["m"]["n_items"] == 3
+
+
+def test_samples_without_their_results_file_are_a_copy_of_the_run_that_names_the_model(tmp_path: Path) -> None:
+    asked = {f"gen_args_{n}": {"arg_0": "?", "arg_1": f" {word}"} for n, word in enumerate(("no", "yes"))}
+
+    def run(folder: str, model: str | None, gap: float) -> None:
+        records = [
+            sample(
+                item,
+                arguments={
+                    f"gen_args_{n}": {"arg_0": "?", "arg_1": f" {word}"} for n, word in enumerate(("no", "yes"))
+                },
+                target=1,
+                filtered_resps=[["-3.5", "False"], [str(-3.0 - gap * item), "True"]],
+                acc=float(gap * item < 0.5),
+            )
+            for item in range(4)
+        ]
+        stamp = "2026-01-01T00-00-00.000000"
+        write_lines(tmp_path / "logs" / folder / f"samples_t_{stamp}.jsonl", records)
+        if model is not None:
+            stated = {"results": {"t": {"alias": "t"}}, "versions": {"t": 1.0}, "model_name": model, "config": {}}
+            (tmp_path / "logs" / folder / f"results_{stamp}.json").write_text(json.dumps(stated))
+
+    run("zoo", "org/a", 0.2)
+    run("org_a_rewritten", None, 0.2)
+    run("alone", None, 0.21)
+    run("org_b", "org/b", 0.2)
+    read = read_logs(tmp_path / "logs", tmp_path / "panel")
+    cells = Panel.open(tmp_path / "panel").cells()
+    assert cells.filter(~pl.col("active"))["model"].to_list() == ["org_a_rewritten"]
+    assert sorted(cells.filter("active")["model"]) == ["alone", "org/a", "org/b"]
+    assert [note for note in read.notes if "log-likelihoods" in note] == [
+        "org/a and org/b: the same rows and choice log-likelihoods on 1 task; "
+        "two names of one model or a copied log, both count"
+    ]
 
 
 def test_runs_that_differ_are_resolved_by_policy(tmp_path: Path) -> None:

@@ -7,13 +7,17 @@ task version answer the same question. Of several,
 * else the policy decides: ``latest`` keeps the one that finished (before one that did not), then the one made
   later (file name where no time is given), ``all`` keeps every one as a repeat, ``error`` stops.
 
+Samples without their results file go under a stand-in name. Where another run gives the same rows and the same choice
+log-likelihoods with its version, they are its copy whatever the name. Two named models with the same log-likelihoods
+both count, and a note says so.
+
 Nothing is removed from the parts; the table of cells says what counts and why.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,10 +39,12 @@ CELL_SCHEMA: dict[str, Any] = {
     "n_error": pl.Int64,
     "n_repeated": pl.Int64,
     "digest": pl.UInt64,
+    "choices_digest": pl.UInt64,
 }
+TWIN = ("kind", "task", "digest", "choices_digest", "n_rows")
 
 
-def row_cells(files: Sequence[Path]) -> pl.DataFrame:
+def row_cells(files: list[Path]) -> pl.DataFrame:
     """Summarise item rows per run and task; ``n_repeated`` counts rows beyond the first of one item and metric.
 
     Files are read one after the other and only hashes are kept of them: memory hardly grows with the log.
@@ -69,7 +75,13 @@ def row_cells(files: Sequence[Path]) -> pl.DataFrame:
     return table.with_columns(n_repeated=pl.col("n_rows") - pl.col("n_repeated"))
 
 
-def score_cells(files: Sequence[Path]) -> pl.DataFrame:
+def choice_digests(files: list[Path]) -> pl.DataFrame:
+    """Return one digest per run and task of the choices' log-likelihoods, whatever their order."""
+    content = pl.struct("doc_id", "repeat", "logprob").hash(seed=0)
+    return pl.scan_parquet(files).group_by("run", "task").agg(choices_digest=content.sum()).collect()
+
+
+def score_cells(files: list[Path]) -> pl.DataFrame:
     """Summarise stated task scores per run and task."""
     scores = pl.scan_parquet(files)
     content = pl.struct("metric", "filter", "value", "stderr").hash(seed=0)
@@ -80,6 +92,7 @@ def score_cells(files: Sequence[Path]) -> pl.DataFrame:
         n_error=pl.lit(None, dtype=pl.Int64),
         n_repeated=(pl.len() - pl.struct("metric", "filter").n_unique()).cast(pl.Int64),
         digest=content.sum(),
+        choices_digest=pl.lit(None, dtype=pl.UInt64),
     )
     return cells.collect()
 
@@ -108,6 +121,17 @@ def name_notes(models: Iterable[str]) -> list[str]:
     ]
 
 
+def twin_notes(cells: pl.DataFrame) -> list[str]:
+    """Say which models that count have the same log-likelihoods, on how many tasks."""
+    known = cells.filter("active", pl.col("choices_digest").is_not_null())
+    twins = known.group_by(TWIN).agg(pl.col("model").unique().sort()).filter(pl.col("model").list.len() > 1)
+    return [
+        f"{' and '.join(names)}: the same rows and choice log-likelihoods on {tasks} task{'' if tasks == 1 else 's'}; "
+        "two names of one model or a copied log, both count"
+        for names, tasks in twins.group_by("model").len().sort("model").iter_rows()
+    ]
+
+
 def resolve(cells: pl.DataFrame, runs: pl.DataFrame, duplicates: Duplicates) -> pl.DataFrame:
     """Mark which cells count: adds the run's facts, ``active`` and ``why``.
 
@@ -126,8 +150,10 @@ def resolve(cells: pl.DataFrame, runs: pl.DataFrame, duplicates: Duplicates) -> 
         nulls_last=True,
     )  # fmt: skip
     same = ["kind", *SAME]
+    stand_in = pl.all_horizontal(pl.col("version", "revision", "setting").is_null())
+    unnamed = pl.col("choices_digest").is_not_null() & stand_in & (~stand_in).any().over(TWIN)
     table = table.with_columns(
-        copy=pl.struct("digest", "n_rows").is_first_distinct().over(same).not_(),
+        copy=unnamed | pl.struct("digest", "n_rows").is_first_distinct().over(same).not_(),
         several=pl.struct("digest", "n_rows").n_unique().over(same) > 1,
     )
     table = table.with_columns(rank=pl.when(~pl.col("copy")).then(1).cum_sum().over(same))

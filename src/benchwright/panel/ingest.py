@@ -25,7 +25,16 @@ from benchwright._json import json_safe
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.discover import Found, discover
 from benchwright.logs.record import ReadOptions, Unit
-from benchwright.panel.identity import CELL_SCHEMA, Duplicates, name_notes, resolve, row_cells, score_cells
+from benchwright.panel.identity import (
+    CELL_SCHEMA,
+    Duplicates,
+    choice_digests,
+    name_notes,
+    resolve,
+    row_cells,
+    score_cells,
+    twin_notes,
+)
 from benchwright.panel.store import SCHEMA_VERSION, Part, fault_table, load_part, read_unit, run_table, unit_key
 
 MANIFEST = "manifest.json"
@@ -183,9 +192,9 @@ def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, 
     faults = [*found.faults, *(fault for part in parts for fault in part.faults)]
     totals = {kind: sum(part.counts[kind] for part in parts) for kind in ("rows", "choices", "scores")}
     if not totals["rows"] and not totals["scores"]:
-        said = "; ".join(dict.fromkeys(note for part in parts for note in part.notes))
+        why = "; ".join(dict.fromkeys(note for part in parts for note in part.notes))
         raise DataError(
-            f"nothing could be read: no item rows and no scores{f' ({said})' if said else ''}",
+            f"nothing could be read: no item rows and no scores{f' ({why})' if why else ''}",
             faults=faults,
             hint="the formats that are read are listed in docs/log-formats.md",
         )
@@ -201,7 +210,8 @@ def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, 
         "faults": len(faults),
         "passed_over": found.passed_over,
     }
-    notes = tuple(dict.fromkeys([*name_notes(runs["model"]), *(note for part in parts for note in part.notes)]))
+    said = [*name_notes(runs["model"]), *twin_notes(cells), *(note for part in parts for note in part.notes)]
+    notes = tuple(dict.fromkeys(said))
     manifest = {
         "benchwright": __version__,
         "schema": SCHEMA_VERSION,
@@ -227,7 +237,13 @@ def _cells(panel: Path, parts: Iterable[Part]) -> pl.DataFrame:
     for part in parts:
         for kind, summary in (("rows", row_cells), ("scores", score_cells)):
             if part.counts[kind]:
-                table = summary(sorted((panel / "parts" / part.key).glob(f"{kind}-*.parquet")))
+                folder = panel / "parts" / part.key
+                table = summary(sorted(folder.glob(f"{kind}-*.parquet")))
+                if kind == "rows" and part.counts["choices"]:
+                    digests = choice_digests(sorted(folder.glob("choices-*.parquet")))
+                    table = table.join(digests, on=["run", "task"], how="left", maintain_order="left")
+                elif kind == "rows":
+                    table = table.with_columns(choices_digest=None)
                 table = table.with_columns(part=pl.lit(part.key), kind=pl.lit(kind))
                 frames.append(table.select(pl.col(name).cast(dtype) for name, dtype in CELL_SCHEMA.items()))
     return pl.concat(frames)

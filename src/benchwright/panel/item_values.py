@@ -1,7 +1,7 @@
 """The values that a score table is made of: one per entry and item, collected from a panel's parts.
 
-Text is put together and compared once per part, run, task, metric and filter; rows are handled as numbers, a few
-million at a time, so that ten million of them take seconds and little memory.
+Text is put together and compared once per part, run, task, metric and filter; rows are handled as numbers, a
+million or so at a time, so that ten million of them take seconds and little memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchwright.panel.panel import IDENTITY, Panel, Repeated
 Errors = Literal["wrong", "drop", "missing"]
 PREFERRED = ("acc", "exact_match", "acc_norm", "resolved", "pass@1", "f1", "score", "mcc")
 FAILED = ("error", "refused")
-BLOCK_ROWS = 4_000_000  # rows of parts that are collected at once
+BLOCK_ROWS = 1_000_000  # rows of parts that are collected at once
 IntArray = NDArray[np.int64]
 
 

@@ -119,7 +119,15 @@ class Panel:
                 f"the panel has no choice log-likelihoods, so {', '.join(metrics)} cannot follow from it",
                 hint="use a metric that the logs hold, see `benchwright panel describe`",
             )
-        return self._once(derived_rows(files, self._kept("choices", all_cells=False), metrics), repeated)
+        known = pl.col("version").n_unique() == 1  # the choices do not say of which of several versions they are
+        versions = self.cells().filter("active", pl.col("kind") == "rows").group_by("part", "run", "task")
+        kept = self._kept("choices", all_cells=False).join(
+            versions.agg(version=pl.when(known).then(pl.col("version").first())),
+            on=["part", "run", "task"],
+            how="left",
+            maintain_order="left",
+        )
+        return self._once(derived_rows(files, kept, metrics), repeated)
 
     def derivable(self) -> tuple[str, ...]:
         """Return the derived metrics that the panel's choices can give."""
