@@ -106,9 +106,7 @@ def test_samples_without_their_results_file_are_a_copy_of_the_run_that_names_the
         records = [
             sample(
                 item,
-                arguments={
-                    f"gen_args_{n}": {"arg_0": "?", "arg_1": f" {word}"} for n, word in enumerate(("no", "yes"))
-                },
+                arguments=asked,
                 target=1,
                 filtered_resps=[["-3.5", "False"], [str(-3.0 - gap * item), "True"]],
                 acc=float(gap * item < 0.5),
@@ -198,6 +196,43 @@ def test_parts_with_several_models_metrics_and_tasks_give_the_means_of_their_row
             assert sorted(table) == sorted("abcdef")
             assert {model: row["micro"] for model, row in table.items()} == pytest.approx(means)
             assert table["a"]["n_items"] == mine.filter(pl.col("model") == "a").height
+
+
+def clustered(model: str, values: list[float], clusters: list[str | None]) -> list[dict[str, Any]]:
+    rows = results(model, "t", list(values))
+    return [row | {"cluster": name} for row, name in zip(rows, clusters, strict=True)]
+
+
+def test_clustered_standard_errors_equal_a_plain_loop_and_join_what_two_logs_name_differently(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    x, y = rng.integers(0, 2, (2, 60)).astype(float)
+    mine = [f"p{place // 3}" if place < 45 else None for place in range(60)]
+    other = [name and f"text {name}" for name in mine]
+    other[2] = other[3]  # ties the first cluster to the second
+    panel = ingested(tmp_path, clustered("a", list(x), mine), clustered("b", list(y), other))
+    groups = [list(range(6)), *[[p, p + 1, p + 2] for p in range(6, 45, 3)], *[[p] for p in range(45, 60)]]
+
+    def error(values: Any) -> float:
+        deviations = values - values.mean()
+        sums = sum(float(deviations[group].sum()) ** 2 for group in groups)
+        return float(np.sqrt(len(groups) / (len(groups) - 1) * sums) / len(values))
+
+    found = scored(panel)
+    assert found["a"]["micro_se"] == pytest.approx(error(x), rel=1e-12)
+    assert found["b"]["micro_se"] == pytest.approx(error(y), rel=1e-12)
+    gap = compare_models(panel, "a", "b")
+    assert gap.standard_error == pytest.approx(error(x - y), rel=1e-12)
+    assert np.isnan(gap.mcnemar_p)
+
+
+def test_rank_intervals_know_of_clusters(tmp_path: Path) -> None:
+    names = [f"p{place // 50}" for place in range(400)]
+    ahead = [1.0] * 100 + [0.0] * 300
+    behind = [0.0] * 400
+    apart = ingested(tmp_path / "a", results("a", "t", list(ahead)), results("b", "t", list(behind)))
+    assert scored(apart)["b"]["rank_lo"] == 2
+    together = ingested(tmp_path / "b", clustered("a", ahead, list(names)), clustered("b", behind, list(names)))
+    assert scored(together)["b"]["rank_lo"] == 1  # two of eight passages are no proof
 
 
 def test_a_panel_is_reused_and_grows(tmp_path: Path) -> None:

@@ -75,6 +75,26 @@ def test_c07_revisions_stay_apart_and_the_payload_names_the_model(cases: Path, t
     assert any("Alpha-7B" in note for note in done.notes)
 
 
+def test_c20_items_that_share_a_passage_stand_or_fall_together(cases: Path, tmp_path: Path) -> None:
+    panel, _ = panel_of(cases / "C20" / "scores.csv", tmp_path)
+    table = score_table(panel)
+    (row,) = table.frame.iter_rows(named=True)
+    assert (row["micro"], row["micro_se"]) == pytest.approx((0.5, 0.288675), abs=1e-6)
+    assert row["macro_se"] == row["micro_se"]
+    assert table.policy["standard errors"] == "clustered"
+    assert any("20 items in 4 clusters; too few" in note for note in table.notes)
+
+    text = (cases / "C20" / "scores.csv").read_text(encoding="utf-8")
+    plain, alone = tmp_path / "scores.csv", tmp_path / "one" / "scores.csv"
+    plain.write_text(text.replace("passage", "remark"), encoding="utf-8")
+    (row,) = score_table(panel_of(plain, tmp_path / "plain")[0]).frame.iter_rows(named=True)
+    assert row["micro_se"] == pytest.approx(0.114708, abs=1e-6)
+    alone.parent.mkdir()
+    alone.write_text("passage,item,score\na,1,1\na,2,0\na,3,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="all 3 items are in one cluster"):
+        score_table(panel_of(alone, tmp_path / "one")[0])
+
+
 def test_c07_names_that_differ_in_form_or_case(cases: Path, tmp_path: Path) -> None:
     names = json.loads((cases / "C07" / "names.json").read_text(encoding="utf-8"))
     every = [name for group in names.values() for name in group]

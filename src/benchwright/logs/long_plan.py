@@ -27,7 +27,7 @@ from benchwright.logs.table_file import TableFile
 from benchwright.logs.tabular import shown
 
 COUNTED = -1  # the total of a count stands in a column of its own
-OPTIONAL = frozenset(("metric", "direction", "status", "error", "trials", "repeat", "time", "hash"))
+OPTIONAL = frozenset(("metric", "direction", "status", "error", "trials", "repeat", "time", "hash", "cluster"))
 _OF_RUN = re.compile(r"[-_ ](?:step|checkpoint|ckpt|seed|tokens)[-_]?\d+[kmbt]?(?=[-_ ]|$)", re.I)
 
 
@@ -46,6 +46,8 @@ class LongPlan:
         if not self.items and any(word in known for word in ITEM_TEXTS):
             self.texts = [known[word] for word in (*TEXTS, "passage") if word in known]
         self.by_text = bool(self.texts) and not self.items
+        if not self.items and self.texts in ([], [known.get("passage")]):
+            self.roles.pop("cluster", None)  # a passage is the item itself
         self.replicates = not self.items and not self.by_text and "repeat" in self.roles
         self.rows = self.items or self.by_text or self.replicates
         settings = [known[word] for word in SETTINGS if word in known and known[word] not in self.roles.values()]

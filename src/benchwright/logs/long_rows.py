@@ -35,7 +35,8 @@ DIRECTIONS = {"true": True, "1": True, "false": False, "0": False}
 ITEM_NAMES = ("task", "doc_id", "item_hash", "text")
 CHOICE_NAMES = ("task", "doc_id", "repeat", "gold", "logprob")
 ROW_NAMES = (
-    *("task", "benchmark", "version", "doc_id", "item_hash", "metric", "filter", "value", "higher_is_better"),
+    *("task", "benchmark", "version", "doc_id", "item_hash", "cluster", "metric", "filter"),
+    *("value", "higher_is_better"),
     *("status", "trials", "repeat", "line"),
 )
 SCORE_NAMES = (
@@ -108,9 +109,11 @@ class LongReader:
             item, held.seen = str(held.seen), held.seen + 1
         elif self._plan.replicates:
             item = "replicates"
-        repeat, hashed, time = 0, None, None
+        repeat, hashed, cluster, time = 0, None, None, None
         if self._optional:
             hashed = self._text("hash")
+            if shared := self._text("cluster"):
+                cluster = text_hash(shared)
             if "repeat" in self._places:
                 repeat = whole(self._get("repeat"), line, self._roles["repeat"], self._faults) or 0
             if self._timed:
@@ -124,8 +127,8 @@ class LongReader:
             if self._rows:
                 held.rows.append(
                     (
-                        *(task, benchmark, version, item, hashed, metric, sieve, value, direction),
-                        *(status, trials, repeat, line),
+                        *(task, benchmark, version, item, hashed, cluster, metric, sieve),
+                        *(value, direction, status, trials, repeat, line),
                     )
                 )
                 key = (id(held), task, item, sieve, metric, repeat)

@@ -30,6 +30,7 @@ ROW_SCHEMA: dict[str, Any] = {
     "version": pl.String,  # version of the task
     "doc_id": pl.String,  # id of the item inside its task, as text
     "item_hash": pl.String,  # sha256 of the item's text, where the log has it
+    "cluster": pl.String,  # sha256 of what the item shares with others of its task (a passage), where it is named
     "metric": pl.String,
     "filter": pl.String,  # answer extractor; null where there is only one
     "value": pl.Float64,

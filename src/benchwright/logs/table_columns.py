@@ -24,6 +24,7 @@ ROLES: dict[str, tuple[str, ...]] = {
         *("id", "idx", "index", "pairid", "task_id"),
     ),
     "hash": ("item_hash",),
+    "cluster": ("cluster", "cluster_id", "passage_id", "passage", "context_id", "story_id", "document_id"),
     "metric": ("metric", "metric_name", "measure"),
     "filter": ("filter", "extractor", "answer_extractor"),
     "seed": ("seed", "random_seed", "train_seed", "training_seed"),

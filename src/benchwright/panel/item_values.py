@@ -13,6 +13,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from benchwright._check import FloatArray
 from benchwright.errors import DataError, UsageError
@@ -28,23 +30,30 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """Values by place of the entry and number of the item; ``items`` are sorted by task and doc_id."""
+    """Values by place of the entry and number of the item; ``items`` are sorted by task and doc_id.
+
+    ``clusters`` numbers the cluster of each item; None where no log names any.
+    """
 
     place: IntArray
     item: IntArray
     value: FloatArray
     items: pl.DataFrame
+    clusters: IntArray | None
 
     @classmethod
-    def of(cls, table: pl.DataFrame) -> Values:
-        """Number the items of a table with place, task, doc_id (both categorical) and value."""
+    def of(cls, table: pl.DataFrame, named: pl.DataFrame) -> Values:
+        """Number the items of a table with place, task, doc_id (both categorical) and value.
+
+        ``named`` has task, doc_id and cluster of the items whose cluster a log names.
+        """
         task, doc_id = (pl.col(name).to_physical().cast(pl.UInt64) for name in ("task", "doc_id"))
         keyed = table.select("place", "task", "doc_id", "value", key=task * 2**32 + doc_id)
         items = keyed.select("key", "task", "doc_id").unique("key").cast({"task": pl.String, "doc_id": pl.String})
         items = items.sort("task", "doc_id").with_row_index("item")
         placed = keyed.select("place", "value", "key").join(items.select("key", "item"), on="key")
         place, item, value = (placed[name].to_numpy() for name in ("place", "item", "value"))
-        return cls(place, item, value, items.select("task", "doc_id"))
+        return cls(place, item, value, items.select("task", "doc_id"), _clusters(items, named))
 
     def matrix(self, places: Sequence[int]) -> tuple[FloatArray, IntArray]:
         """Return items x entries (a value given several times as their mean, NaN where missing) and tasks' codes."""
@@ -92,7 +101,29 @@ def collect_values(
             mine, left = [], BLOCK_ROWS
     if mine:
         blocks.append(pl.concat(mine).collect(engine="streaming"))
-    return Values.of(pl.concat(blocks)), chosen, counts
+    clustered = used.filter(pl.col("n_clustered") > 0)["number"].unique().sort()
+    named = [
+        parts[number].select("task", "doc_id", "cluster").filter(pl.col("cluster").is_not_null()).unique()
+        for number in clustered
+    ]
+    known = pl.concat([pl.DataFrame(schema=dict.fromkeys(("task", "doc_id", "cluster"), pl.String)).lazy(), *named])
+    return Values.of(pl.concat(blocks), known.collect()), chosen, counts
+
+
+def _clusters(items: pl.DataFrame, named: pl.DataFrame) -> IntArray | None:
+    """Return the number of each item's cluster; one that no log names is a cluster of its own.
+
+    Logs that name clusters differently join them: items are together that any chain of clusters ties.
+    """
+    pairs = items.join(named, on=["task", "doc_id"]).with_columns(
+        place=pl.struct("task", "cluster").rank("dense").cast(pl.Int64) - 1 + items.height
+    )
+    if pairs.height == 0:
+        return None
+    ends = pairs["item"].to_numpy(), pairs["place"].to_numpy()
+    size = int(ends[1].max()) + 1
+    _, label = connected_components(coo_array((np.ones(pairs.height), ends), shape=(size, size)), directed=False)
+    return np.asarray(label[: items.height], dtype=np.int64)
 
 
 def _offered(parts: Sequence[pl.LazyFrame]) -> pl.DataFrame:
@@ -109,6 +140,7 @@ def _offered(parts: Sequence[pl.LazyFrame]) -> pl.DataFrame:
             n_rows=pl.len().cast(pl.Int64),
             n_error=failed.sum().cast(pl.Int64),
             n_unscored=(pl.col("status") == "unscored").sum().cast(pl.Int64),
+            n_clustered=pl.col("cluster").is_not_null().sum(),
         )
         .with_columns(number=pl.lit(number, dtype=pl.Int64))
         for number, part in enumerate(parts)

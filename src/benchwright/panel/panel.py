@@ -50,6 +50,8 @@ class Panel:
             raise DataError(f"{folder / MANIFEST} is damaged: {error}", hint="run `benchwright ingest` again") from None
         if manifest.get("schema", 0) > SCHEMA_VERSION:
             raise UsageError(f"{folder} was made by a newer benchwright ({manifest.get('benchwright')})")
+        if manifest.get("schema", 0) < SCHEMA_VERSION:
+            raise UsageError(f"{folder} was made by an older benchwright", hint="run `benchwright ingest` again")
         return cls(folder, manifest)
 
     def runs(self) -> pl.DataFrame:

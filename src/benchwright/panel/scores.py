@@ -5,8 +5,13 @@ With x_ij the value of entry i on item j of task t, n_t items a task, N items in
     micro mean   sum_t (n_t / N) mean_t      standard error   sqrt(sum_t (n_t / N)^2 se_t^2)
     macro mean   sum_t mean_t / T            standard error   sqrt(sum_t se_t^2) / T
 
-with se_t^2 = var_t / n_t (divisor n_t - 1). Two entries are compared on the items that both have: the
-difference of means with the standard error of the *differences*, far smaller than the two apart. A rank
+with se_t^2 = var_t / n_t (divisor n_t - 1). Where logs name clusters of items (that share a passage, say), G_t of
+them in a task, deviations are summed within each before they are squared:
+
+    se_t^2 = G_t / (G_t - 1) * sum_g (sum_{j in g} x_ij - mean_t)^2 / n_t^2
+
+which is var_t / n_t again if every item is a cluster of its own. Two entries are compared on the items that both
+have: the difference of means with the standard error of the *differences*, far smaller than the two apart. A rank
 interval counts the entries that are better, and worse, beyond doubt: paired z-tests over all pairs, Bonferroni.
 """
 
@@ -26,6 +31,7 @@ from benchwright.errors import DataError, UsageError
 from benchwright.panel.item_values import Errors, IntArray, collect_values
 from benchwright.panel.panel import Panel, Repeated
 
+FEW_CLUSTERS = 30
 Missing = Literal["intersect", "renormalise", "refuse"]
 Mean = Literal["micro", "macro"]
 
@@ -45,7 +51,14 @@ class ScoreTable:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True, float_precision=4):
+        with pl.Config(
+            tbl_rows=-1,
+            tbl_cols=-1,
+            tbl_width_chars=200,
+            fmt_str_lengths=60,
+            tbl_hide_dataframe_shape=True,
+            float_precision=4,
+        ):
             lines = [str(self.frame)]
         lines.append("metric: " + ", ".join(sorted({*self.metrics.values()})))
         lines.append("policy: " + ", ".join(f"{key} {value}" for key, value in self.policy.items()))
@@ -70,7 +83,10 @@ class ScoreTable:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """First entry minus second on the items that both have; ``mcnemar_p`` is NaN unless all values are 0 or 1."""
+    """First entry minus second on the items that both have.
+
+    ``mcnemar_p`` is NaN unless all values are 0 or 1 and no two items share a cluster.
+    """
 
     first: str
     second: str
@@ -125,6 +141,7 @@ def score_table(
     notes = _version_notes(panel, list(chosen), pool_versions)
     entries = counts["entry"].to_list()
     matrix, codes = values.matrix(range(len(entries)))
+    clusters = values.clusters
     del values
     complete = np.asarray(np.isfinite(matrix).all(axis=1))
     if missing == "intersect":
@@ -138,8 +155,10 @@ def score_table(
             notes.append(f"{int((~complete).sum())} of {len(complete)} items are not common to all and are left out.")
     else:
         used = np.full(complete.shape, True)
-    matrix, codes = matrix[used], codes[used]
-    summary = [_summary(matrix[:, place], codes) for place in range(len(entries))]
+    matrix, codes, clusters = matrix[used], codes[used], None if clusters is None else clusters[used]
+    if clusters is not None:
+        notes += _cluster_notes(list(chosen), codes, clusters)
+    summary = [_summary(matrix[:, place], codes, clusters) for place in range(len(entries))]
     frame = counts.with_columns(
         n_items=pl.Series([s["n_items"] for s in summary], dtype=pl.Int64),
         n_tasks=pl.Series([s["n_tasks"] for s in summary], dtype=pl.Int64),
@@ -149,7 +168,7 @@ def score_table(
         partial = pl.col("n_items") < len(complete)
         means = ("micro", "micro_se", "macro", "macro_se")
         frame = frame.with_columns(pl.when(~partial).then(pl.col(name)).alias(name) for name in means)
-    ranks = _ranks(matrix, codes, frame[by].fill_null(np.nan).to_numpy(), by, level)
+    ranks = _ranks(matrix, codes, clusters, frame[by].fill_null(np.nan).to_numpy(), by, level)
     frame = frame.with_columns(**ranks).with_columns(pl.col(pl.Float64).fill_nan(None))
     order = ["entry", "n_items", "n_tasks", "coverage", "n_error", "n_unscored"]
     order += ["micro", "micro_se", "macro", "macro_se", "rank", "rank_lo", "rank_hi", "tie_group"]
@@ -158,6 +177,7 @@ def score_table(
         "missing": missing,
         "repeated": repeated,
         "versions": "pooled" if pool_versions else "one a task",
+        "standard errors": "for independent items" if clusters is None else "clustered",
         "ranked by": by,
         "ranks told apart at": f"{level:g} over all pairs (Bonferroni)",
     }
@@ -194,10 +214,12 @@ def compare_models(
     if both.sum() < 2:
         raise DataError(f"{first} and {second} have {int(both.sum())} items in common, too few to compare")
     x, y = matrix[both].T
-    gap = _summary(x - y, codes[both])
+    clusters = None if values.clusters is None else values.clusters[both]
+    gap = _summary(x - y, codes[both], clusters)
     se = gap["micro_se"]
     p = float(2 * stats.norm.sf(abs(gap["micro"]) / se)) if se > 0 else np.nan
-    binary = bool(np.isin(matrix[both], (0.0, 1.0)).all())
+    alone = clusters is None or np.unique(clusters).size == len(clusters)
+    binary = alone and bool(np.isin(matrix[both], (0.0, 1.0)).all())
     only_first, only_second = int(((x == 1) & (y == 0)).sum()), int(((x == 0) & (y == 1)).sum())
     mcnemar = np.nan
     if binary:
@@ -219,7 +241,33 @@ def _version_notes(panel: Panel, tasks: list[str], pool: bool) -> list[str]:
     return [f"versions taken for one task: {text}" for text in mixed]
 
 
-def _summary(values: FloatArray, codes: IntArray) -> dict[str, Any]:
+def _cluster_notes(tasks: list[str], codes: IntArray, clusters: IntArray) -> list[str]:
+    """Say how many clusters each task has; refuse one whose items are all in one."""
+    notes = []
+    for code, task in enumerate(tasks):
+        mine = clusters[codes == code]
+        groups = np.unique(mine).size
+        if groups == len(mine):
+            continue
+        if groups == 1:
+            raise DataError(
+                f"task {task}: all {len(mine)} items are in one cluster, which leaves no standard error",
+                hint="name other tasks, or clusters that tell its items apart",
+            )
+        few = "; too few to trust the standard errors, which are rather too small" if groups < FEW_CLUSTERS else ""
+        notes.append(f"task {task}: {len(mine)} items in {groups} clusters{few}")
+    return notes
+
+
+def _cluster_sums(deviations: FloatArray, clusters: IntArray) -> FloatArray:
+    """Return the sums of deviations (items x entries) over each cluster."""
+    numbers, at = np.unique(clusters, return_inverse=True)
+    sums = np.zeros((numbers.size, deviations.shape[1]))
+    np.add.at(sums, at, deviations)
+    return sums
+
+
+def _summary(values: FloatArray, codes: IntArray, clusters: IntArray | None) -> dict[str, Any]:
     """Return micro and macro means with their standard errors; a task of one item has no standard error."""
     known = ~np.isnan(values)
     x, t = values[known], codes[known]
@@ -230,8 +278,13 @@ def _summary(values: FloatArray, codes: IntArray) -> dict[str, Any]:
         return {"n_items": 0, "n_tasks": 0, "micro": np.nan, "micro_se": np.nan, "macro": np.nan, "macro_se": np.nan}
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(t, x, minlength=n_tasks) / n
-        squares = np.bincount(t, (x - mean[t]) ** 2, minlength=n_tasks)
-        variance = squares / (n - 1) / n
+        independent, of, deviation = n, t, x - mean[t]
+        if clusters is not None:
+            first, at = np.unique(clusters[known], return_index=True, return_inverse=True)[1:]
+            of, deviation = t[first], np.bincount(at, deviation)
+            independent = np.bincount(of, minlength=n_tasks)
+        squares = np.bincount(of, deviation**2, minlength=n_tasks)
+        variance = squares / n**2 * independent / (independent - 1)
     share = n[have] / n.sum()
     return {
         "n_items": int(n.sum()),
@@ -243,7 +296,9 @@ def _summary(values: FloatArray, codes: IntArray) -> dict[str, Any]:
     }
 
 
-def _ranks(matrix: FloatArray, codes: IntArray, means: FloatArray, by: Mean, level: float) -> dict[str, pl.Series]:
+def _ranks(
+    matrix: FloatArray, codes: IntArray, clusters: IntArray | None, means: FloatArray, by: Mean, level: float
+) -> dict[str, pl.Series]:
     """Return rank, rank interval and tie group; null for an entry without a score."""
     scored = np.isfinite(means)
     size = len(means)
@@ -260,7 +315,11 @@ def _ranks(matrix: FloatArray, codes: IntArray, means: FloatArray, by: Mean, lev
         average += weight * mine.mean(axis=0)
         if have[task]:
             centred = mine - mine.mean(axis=0)
-            covariance += weight**2 * centred.T @ centred / (n[task] - 1) / n[task]
+            if clusters is not None:
+                centred = _cluster_sums(centred, clusters[complete][t == task])
+            apart = len(centred)  # one alone leaves everything open
+            share = apart / (apart - 1) if apart > 1 else np.nan
+            covariance += (weight / n[task]) ** 2 * share * centred.T @ centred
     spread = np.sqrt(np.maximum(covariance.diagonal()[:, None] + covariance.diagonal() - 2 * covariance, 0.0))
     gap = average[:, None] - average
     pairs = max(1, x.shape[1] * (x.shape[1] - 1) // 2)
