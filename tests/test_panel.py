@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -275,6 +276,21 @@ def test_a_symlink_loop_and_quiet_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_reading_process_that_dies_is_told_and_what_was_read_is_kept(tmp_path: Path) -> None:
+    for place in range(12):
+        long_table(tmp_path / "logs" / f"{place}.jsonl", results(f"m{place}", "t", [1.0, 0.0]))
+
+    def kill(_: str) -> None:
+        for child in multiprocessing.active_children():
+            os.kill(child.pid or 0, signal.SIGKILL)
+
+    with pytest.raises(DataError, match="a reading process was ended from outside") as told:
+        read_logs(tmp_path / "logs", tmp_path / "panel", workers=3, progress=kill)
+    assert ".jsonl" in str(told.value)
+    assert not (tmp_path / "panel" / "manifest.json").exists()
+    assert read_logs(tmp_path / "logs", tmp_path / "panel").counts["units"] == 12
+
+
 def test_killed_at_random_moments_it_ends_with_the_same_panel(tmp_path: Path) -> None:
     rng = random.Random(7)
     for number in range(12):

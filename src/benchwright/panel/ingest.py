@@ -7,15 +7,11 @@ new or changed. The manifest is written last; without it a folder is no panel ye
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import polars as pl
@@ -24,7 +20,7 @@ from benchwright import __version__
 from benchwright._json import json_safe
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.discover import Found, discover
-from benchwright.logs.record import ReadOptions, Unit
+from benchwright.logs.record import ReadOptions
 from benchwright.panel.identity import (
     CELL_SCHEMA,
     Duplicates,
@@ -35,11 +31,10 @@ from benchwright.panel.identity import (
     score_cells,
     twin_notes,
 )
-from benchwright.panel.store import SCHEMA_VERSION, Part, fault_table, load_part, read_unit, run_table, unit_key
+from benchwright.panel.reading import Progress, read_missing
+from benchwright.panel.store import SCHEMA_VERSION, Part, fault_table, load_part, run_table, unit_key
 
 MANIFEST = "manifest.json"
-SMALL_BYTES = 20 * 2**20  # below this, starting other processes costs more than it saves
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ def read_logs(
         keys = {unit_key(unit, options, __version__): unit for unit in found.units}
         if strict and found.faults:
             raise DataError("--strict met a file that cannot be used", faults=found.faults)
-        _read_missing(keys, parts_folder, options, workers, strict, say)
+        read_missing(keys, parts_folder, options, workers, strict, say)
         parts = [load_part(parts_folder / key) for key in keys]
         for left in parts_folder.iterdir():
             if left.name not in keys and not left.name.startswith("."):
@@ -133,57 +128,6 @@ def _open(panel: Path) -> Iterator[Path]:
     except OSError as error:
         raise UsageError(f"cannot write {panel}: {error.strerror}", hint="choose another folder with -o") from None
     yield parts
-
-
-def _read_missing(
-    keys: dict[str, Unit], folder: Path, options: ReadOptions, workers: int | None, strict: bool, say: Progress
-) -> None:
-    missing = {key: unit for key, unit in keys.items() if not (folder / key / "unit.json").is_file()}
-    size = sum(file.path.stat().st_size for unit in missing.values() for file in unit.files)
-    count = workers if workers is not None else min(os.cpu_count() or 1, len(missing))
-    done = 0
-
-    def finished(key: str) -> None:
-        nonlocal done
-        done += 1
-        say(f"read {done} of {len(missing)}: {keys[key].files[0].name}")
-        if strict and (part := load_part(folder / key)).faults:
-            raise DataError("--strict met a fault", faults=part.faults)
-
-    if count <= 1 or len(missing) <= 1 or (workers is None and size < SMALL_BYTES):
-        for key, unit in missing.items():
-            read_unit(unit, folder / key, options)
-            finished(key)
-        return
-    first, *others = sorted(missing, key=lambda key: -sum(file.path.stat().st_size for file in missing[key].files))
-    workers = min(count, len(missing)) - 1  # this process reads too, while the others start
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        tasks = {pool.submit(read_unit, missing[key], folder / key, options): key for key in others}
-        ended: SimpleQueue[Future[None]] = SimpleQueue()
-        for task in tasks:
-            task.add_done_callback(ended.put)
-
-        def tell() -> None:
-            if not (task := ended.get()).cancelled():
-                task.result()
-                finished(tasks[task])
-
-        try:
-            read_unit(missing[first], folder / first, options)
-            finished(first)
-            told = 0
-            for task, key in reversed(tasks.items()):
-                if task.cancel():
-                    read_unit(missing[key], folder / key, options)
-                    finished(key)
-                while not ended.empty():
-                    tell()
-                    told += 1
-            for _ in range(told, len(tasks)):
-                tell()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
 
 
 def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, duplicates: Duplicates) -> Ingested:
