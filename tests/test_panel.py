@@ -134,6 +134,13 @@ def test_samples_without_their_results_file_are_a_copy_of_the_run_that_names_the
     ]
 
 
+def test_who_lacks_the_metric_is_told(tmp_path: Path) -> None:
+    other = [row | {"metric": "f1"} for row in results("c", "t", [1.0])]
+    panel = ingested(tmp_path, results("a", "t", [1.0]), results("b", "t", [0.0]), other)
+    assert list(scored(panel)) == ["a", "b"]
+    assert score_table(panel).notes == ("left out for want of this metric: c; --metric names another",)
+
+
 def test_runs_that_differ_are_resolved_by_policy(tmp_path: Path) -> None:
     old, new = results("m", "t", [1.0, 1.0]), results("m", "t", [0.0, 0.0])
     latest = ingested(tmp_path / "a", old, new)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 import msgspec
@@ -34,6 +33,8 @@ USUAL_ANSWERS = list[Answer]
 _ARGUMENTS = msgspec.json.Decoder(dict[str, _Argument] | list[list[Any]])
 _ANSWERS = msgspec.json.Decoder(list[Any])
 _ANY = msgspec.json.Decoder()
+MEASURED_TOGETHER = 20_000  # texts
+SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # those that ``str.strip`` takes off
 
 
 class ChoiceBlock:
@@ -46,19 +47,18 @@ class ChoiceBlock:
 
     def __init__(self, delimiter: str) -> None:
         self.disagreements = 0
-        self._delimiter = delimiter
+        half_pair = any("\ud800" <= character <= "\udfff" for character in delimiter)  # never in a decoded text
+        self._delimiter = "" if half_pair else delimiter
+        self._doc_ids: list[str] = []
+        self._measured: list[pl.DataFrame] = []
         self._start()
 
     def _start(self) -> None:
-        self._doc_ids: list[str] = []
-        self._gold: list[int | None] = []
         self._counts: list[int] = []
+        self._texts: list[str] = []
         self._logprob: list[float | None] = []
-        self._chars: list[int | None] = []
-        self._bytes: list[int | None] = []
-        self._unknown_lengths = False
-        # place in the block, right choice by (position, text), most likely choice, acc
-        self._open: list[tuple[int, tuple[int, int], int | None, float | None]] = []
+        self._targets: list[int | str | None] = []
+        self._acc: list[float | None] = []
 
     def add(self, doc_id: str, record: Any, acc: float | None) -> bool:
         """Add the choices of a record and return True; do nothing where it is no multiple-choice item."""
@@ -69,81 +69,111 @@ class ChoiceBlock:
             return False
         try:
             texts, logprob = _usual(arguments, answers) if arguments.__class__ is dict else _other(arguments, answers)
-            if isinstance(target, msgspec.Raw):
+            if target.__class__ is msgspec.Raw:
                 target = _ANY.decode(target)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return False
-        if len(texts) < 2 or len(logprob) != len(texts):
+        count = len(texts)
+        if count < 2 or len(logprob) != count:
             return False
-        alike = texts.count(texts[0]) == len(texts)
-        half = len(texts) // 2
-        if half >= 2 and texts[0] == texts[half] and not alike and texts[:half] == texts[half:]:
-            texts, logprob = texts[:half], logprob[:half]  # the second half is unconditional
-        width = len(self._delimiter)
-        if width and all([text.startswith(self._delimiter) for text in texts]):  # noqa: C419 (faster)
-            texts = [text[width:] for text in texts]
-        self._settle(target, texts, alike, _pick(logprob), acc)
+        half = count // 2
+        if half >= 2 and texts[0] == texts[half] and texts[:half] == texts[half:] and texts.count(texts[0]) < count:
+            texts, logprob, count = texts[:half], logprob[:half], half  # the second half is unconditional
         self._doc_ids.append(doc_id)
-        self._counts.append(len(texts))
+        self._counts.append(count)
+        self._texts += texts
         self._logprob += logprob
-        if alike:
-            self._unknown_lengths = True
-            unknown = [None] * len(texts)
-            self._chars += unknown
-            self._bytes += unknown
-        else:
-            chars = [*map(len, texts)]
-            self._chars += chars
-            if "".join(texts).isascii():
-                self._bytes += chars
-            else:
-                self._bytes += [len(text.encode("utf-8", "surrogatepass")) for text in texts]
+        self._targets.append(target if target.__class__ is str or target.__class__ is int else None)
+        self._acc.append(acc)
+        if len(self._texts) >= MEASURED_TOGETHER:
+            self._measure()
         return True
 
-    def _settle(self, target: Any, texts: list[str], alike: bool, pick: int | None, acc: float | None) -> None:
-        """Put the position of the right choice, or leave it open until the block is known."""
-        by_place, by_text = _candidates(target, texts, alike)
-        if by_place is not None and by_text is not None and by_place != by_text:
-            self._open.append((len(self._gold), (by_place, by_text), pick, acc))
-            self._gold.append(None)
-            return
-        gold = by_text if by_place is None else by_place
-        if gold is None and pick is not None and acc in (0.0, 1.0) and len(texts) == 2:
-            gold = pick if acc == 1.0 else 1 - pick
-        elif _contradicts(gold, pick, acc):
-            self.disagreements += 1
-            gold = None
-        self._gold.append(gold)
+    def _measure(self) -> None:
+        """Put lengths, right and most likely choices of the items since the last call; forget their texts."""
+        counts = np.array(self._counts)
+        starts = np.cumsum(counts) - counts
+        item = np.repeat(np.arange(len(counts)), counts)
+        nth = np.arange(len(item)) - starts[item]
+
+        def the_one(flags: Any) -> Any:
+            """Return the only choice of each item that has the flag; -1 where none or several have it."""
+            return np.where(np.add.reduceat(flags, starts, dtype=int) == 1, np.add.reduceat(flags * nth, starts), -1)
+
+        text = pl.Series(self._texts, dtype=pl.String)
+        again = (text == text.shift(1)).fill_null(value=False).to_numpy()
+        alike = np.logical_and.reduceat(again | (nth == 0), starts)
+        delimited = np.logical_and.reduceat(text.str.starts_with(self._delimiter).to_numpy(), starts)
+        if delimited.all():
+            text = text.str.strip_prefix(self._delimiter)
+        elif delimited.any():
+            text = text.str.strip_prefix(self._delimiter).zip_with(pl.Series(delimited[item]), text)
+
+        places = {target: _place(target) for target in set(self._targets)}
+        place = np.array([places[target] for target in self._targets])
+        words = [target if target.__class__ is str else None for target in self._targets]
+        target = pl.Series(words, dtype=pl.String).gather(item)
+        exact = (text == target).fill_null(value=False).to_numpy()
+        named = ~alike & ((place < 0) | np.logical_or.reduceat(exact, starts))
+        if named.any():
+            same = (text.str.strip_chars(SPACES) == target.str.strip_chars(SPACES)).fill_null(value=False)
+            by_text = np.where(named, the_one(same.to_numpy()), -1)
+        else:
+            by_text = np.full(len(counts), -1)
+        logprob = np.array(self._logprob, dtype=float)
+        logprob[~np.isfinite(logprob)] = np.nan
+
+        flat = {"item": item, "logprob": logprob, "chars": text.str.len_chars(), "bytes": text.str.len_bytes()}
+        lists = (
+            pl.DataFrame(flat, schema_overrides={"chars": pl.Int64, "bytes": pl.Int64}, nan_to_null=True)
+            .with_columns(pl.col("item").set_sorted())
+            .group_by("item", maintain_order=True)
+            .agg("logprob", "chars", "bytes")
+        )
+        known = pl.when(pl.Series(~alike)).then(pl.col("chars", "bytes"))
+        of_item = {
+            "place": np.where(place < counts, place, -1),
+            "text": by_text,
+            "pick": the_one(logprob == np.maximum.reduceat(logprob, starts)[item]),
+            "acc": np.array(self._acc, dtype=float),
+            "count": counts,
+        }
+        self._measured.append(pl.DataFrame(of_item).with_columns(lists.select("logprob", known)))
+        self._start()
 
     def take(self) -> dict[str, Any] | None:
         """Return the collected choices as columns and start again; None where there are none."""
         if not self._doc_ids:
             return None
-        wrong = [sum(_contradicts(read[way], pick, acc) for _, read, pick, acc in self._open) for way in (0, 1)]
-        for place, read, pick, acc in self._open:
-            gold = read[0 if wrong[0] <= wrong[1] else 1]
-            if _contradicts(gold, pick, acc):
-                self.disagreements += 1
-            else:
-                self._gold[place] = gold
-        whole = {"logprob": pl.Float64, "chars": pl.Int64, "bytes": pl.Int64}
-        flat: dict[str, Any] = {"logprob": self._logprob, "chars": self._chars, "bytes": self._bytes}
-        columns = [pl.Series(name, flat[name], dtype=kind) for name, kind in whole.items()]
-        columns.append(pl.Series("item", np.repeat(np.arange(len(self._counts)), self._counts)))
-        lists = pl.DataFrame(columns).group_by("item", maintain_order=True).agg(pl.col(*whole))
-        if self._unknown_lengths:
-            known = pl.col("chars").list.drop_nulls().list.len() > 0
-            lists = lists.with_columns(pl.when(known).then(pl.col("chars", "bytes")))
-        taken = {"doc_id": self._doc_ids, "gold": self._gold, **{name: lists[name] for name in whole}}
-        self._start()
+        if self._counts:
+            self._measure()
+        items = pl.concat(self._measured)
+        place, text, pick, acc, count = (items[name].to_numpy() for name in ("place", "text", "pick", "acc", "count"))
+        judged = (pick >= 0) & ((acc == 0) | (acc == 1))
+
+        def contradicts(gold: Any) -> Any:
+            return judged & (gold >= 0) & ((pick == gold) != (acc == 1))
+
+        differ = (place >= 0) & (text >= 0) & (place != text)
+        by_text = np.sum(differ & contradicts(text)) < np.sum(differ & contradicts(place))
+        gold = np.where((place < 0) | (differ & by_text), text, place)
+        wrong = contradicts(gold)
+        self.disagreements += int(np.sum(wrong))
+        gold = np.where(judged & (gold < 0) & (count == 2), np.where(acc == 1, pick, 1 - pick), gold)
+        golds = pl.Series(np.where(wrong, -1, gold))
+        taken = {
+            "doc_id": self._doc_ids,
+            "gold": golds.set(golds < 0, None),
+            **items["logprob", "chars", "bytes"].to_dict(),
+        }
+        self._doc_ids, self._measured = [], []
         return taken
 
 
 def _usual(arguments: dict[str, Argument], answers: list[Answer]) -> tuple[list[str], list[float | None]]:
-    names = arguments if len(arguments) <= 10 else sorted(arguments, key=_argument_number)
-    texts = [arguments[name].arg_1 for name in names]  # a sorted file has gen_args_10 before gen_args_2
-    plain = [answer.logprob for answer in answers]
-    return texts, [*plain] if isfinite(sum(plain)) else [number(entry)[0] for entry in plain]
+    if len(arguments) > 10:  # a sorted file has gen_args_10 before gen_args_2
+        arguments = {name: arguments[name] for name in sorted(arguments, key=_argument_number)}
+    return [argument.arg_1 for argument in arguments.values()], [answer.logprob for answer in answers]
 
 
 def _other(arguments: bytes, answers: bytes) -> tuple[list[str], list[float | None]]:
@@ -173,28 +203,8 @@ def _first(answer: Any) -> Any:
     return answer
 
 
-def _candidates(target: Any, texts: list[str], alike: bool) -> tuple[int | None, int | None]:
-    """Return the right choice as ``target`` gives it, read as a position and read as a choice's text."""
-    by_place = by_text = None
-    if target.__class__ is int:
-        by_place = target
-    elif isinstance(target, str):
-        if len(target) < 5 and target.isdecimal():
-            by_place = int(target)
-        if not alike and (by_place is None or target in texts):
-            text = target.strip()
-            same = [place for place, choice in enumerate(texts) if choice.strip() == text]
-            by_text = same[0] if len(same) == 1 else None
-    return (by_place if by_place is not None and 0 <= by_place < len(texts) else None), by_text
-
-
-def _pick(logprob: list[Any]) -> int | None:
-    """Return the most likely choice; None where it is tied or one is unknown."""
-    if None in logprob:
-        return None
-    top = max(logprob)
-    return logprob.index(top) if logprob.count(top) == 1 else None
-
-
-def _contradicts(gold: int | None, pick: int | None, acc: float | None) -> bool:
-    return gold is not None and pick is not None and acc in (0.0, 1.0) and (pick == gold) != (acc == 1.0)
+def _place(target: Any) -> int:
+    """Return ``target`` read as a position; -1 where it is none."""
+    if isinstance(target, str):
+        return int(target) if len(target) < 5 and target.isdecimal() else -1
+    return target if isinstance(target, int) and 0 <= target < 2**31 else -1

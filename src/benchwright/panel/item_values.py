@@ -77,8 +77,8 @@ class Values:
 
 def collect_values(
     panel: Panel, metric: str | None, tasks: Sequence[str] | None, errors: Errors, repeated: Repeated
-) -> tuple[Values, dict[str, str], pl.DataFrame]:
-    """Return the values of entries on items, the metric per task, and counts per entry."""
+) -> tuple[Values, dict[str, str], pl.DataFrame, list[str]]:
+    """Return the values of entries on items, the metric per task, counts per entry, and the entries without values."""
     parts = [panel.derived([metric], repeated=repeated)] if is_derived(metric) else panel.row_parts(repeated=repeated)
     every = _offered(parts)
     offered = every if tasks is None else every.filter(pl.col("task").is_in(list(tasks)))
@@ -107,7 +107,8 @@ def collect_values(
         for number in clustered
     ]
     known = pl.concat([pl.DataFrame(schema=dict.fromkeys(("task", "doc_id", "cluster"), pl.String)).lazy(), *named])
-    return Values.of(pl.concat(blocks), known.collect()), chosen, counts
+    lacking = sorted({*offered["entry"]} - {*counts["entry"]})
+    return Values.of(pl.concat(blocks), known.collect()), chosen, counts, lacking
 
 
 def _clusters(items: pl.DataFrame, named: pl.DataFrame) -> IntArray | None:

@@ -166,12 +166,12 @@ class Panel:
 
     def coverage(self) -> str:
         """Return the coverage per model and task as a table: items scored, of all items of the task, failed."""
-        return _printed(self._coverage())
+        return printed(self._coverage())
 
     def left_out(self) -> str:
         """Return the cells that the policy leaves out, and why, as a table."""
         table = self._left_out()
-        return _printed(table) if table.height else "no run is left out"
+        return printed(table) if table.height else "no run is left out"
 
     def export(self, table: str, path: str | Path) -> None:
         """Write one of ``TABLES`` as one Parquet or CSV file, whole or not at all."""
@@ -251,6 +251,9 @@ class Panel:
         ]
 
 
-def _printed(table: pl.DataFrame) -> str:
-    with pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=50, tbl_hide_dataframe_shape=True, tbl_width_chars=160):
-        return str(table)
+def printed(table: pl.DataFrame, rows: int = 200) -> str:
+    """Return a table as text for a screen, without columns that say nothing."""
+    told = [name for name in table.columns if table[name].null_count() < table.height]
+    with pl.Config(tbl_rows=rows, tbl_cols=-1, tbl_width_chars=220, fmt_str_lengths=60, float_precision=4) as config:
+        config.set_tbl_hide_dataframe_shape(True).set_tbl_hide_column_data_types(True)
+        return str(table.select(told))

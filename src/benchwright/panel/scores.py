@@ -29,7 +29,7 @@ from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
 from benchwright.panel.item_values import Errors, IntArray, collect_values
-from benchwright.panel.panel import Panel, Repeated
+from benchwright.panel.panel import Panel, Repeated, printed
 
 FEW_CLUSTERS = 30
 Missing = Literal["intersect", "renormalise", "refuse"]
@@ -51,15 +51,7 @@ class ScoreTable:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        with pl.Config(
-            tbl_rows=-1,
-            tbl_cols=-1,
-            tbl_width_chars=200,
-            fmt_str_lengths=60,
-            tbl_hide_dataframe_shape=True,
-            float_precision=4,
-        ):
-            lines = [str(self.frame)]
+        lines = [printed(self.frame, rows=-1)]
         lines.append("metric: " + ", ".join(sorted({*self.metrics.values()})))
         lines.append("policy: " + ", ".join(f"{key} {value}" for key, value in self.policy.items()))
         return "\n".join([*lines, *self.notes])
@@ -137,8 +129,11 @@ def score_table(
     level
         Level at which ranks are told apart, after Bonferroni's correction for all pairs.
     """
-    values, chosen, counts = collect_values(panel, metric, tasks, errors, repeated)
+    values, chosen, counts, lacking = collect_values(panel, metric, tasks, errors, repeated)
     notes = _version_notes(panel, list(chosen), pool_versions)
+    if lacking:
+        more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
+        notes.append(f"left out for want of this metric: {', '.join(lacking[:10])}{more}; --metric names another")
     entries = counts["entry"].to_list()
     matrix, codes = values.matrix(range(len(entries)))
     clusters = values.clusters
@@ -203,7 +198,7 @@ def compare_models(
     DataError
         They have fewer than two items in common.
     """
-    values, chosen, counts = collect_values(panel, metric, None, errors, "latest")
+    values, chosen, counts, _ = collect_values(panel, metric, None, errors, "latest")
     _version_notes(panel, list(chosen), pool_versions)
     entries = counts["entry"].to_list()
     for name in (first, second):
