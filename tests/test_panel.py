@@ -289,7 +289,7 @@ def test_a_reading_process_that_dies_is_told_and_what_was_read_is_kept(tmp_path:
 
     def kill(_: str) -> None:
         for child in multiprocessing.active_children():
-            os.kill(child.pid or 0, signal.SIGKILL)
+            child.kill()
 
     with pytest.raises(DataError, match="a reading process was ended from outside") as told:
         read_logs(tmp_path / "logs", tmp_path / "panel", workers=3, progress=kill)

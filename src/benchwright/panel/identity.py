@@ -21,12 +21,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from benchwright.errors import DataError, Fault
 
 Duplicates = Literal["latest", "all", "error"]
 SAME = ("model", "revision", "seed", "step", "axis", "dose", "setting", "task", "version")
+CELL = ("run", "task", "version")
 CELL_SCHEMA: dict[str, Any] = {
     "part": pl.String,
     "run": pl.Int32,
@@ -47,32 +50,47 @@ TWIN = ("kind", "task", "digest", "choices_digest", "n_rows")
 def row_cells(files: list[Path]) -> pl.DataFrame:
     """Summarise item rows per run and task; ``n_repeated`` counts rows beyond the first of one item and metric.
 
-    Files are read one after the other and only hashes are kept of them: memory hardly grows with the log.
+    Files are read one after the other, and of one kind of hash at a time: memory hardly grows with the log.
     """
-    cell = ["run", "task", "version"]
     key = ["doc_id", "metric", "filter", "repeat"]
-    blocks = []
-    for file in files:
-        rows = pl.scan_parquet(file).select(
-            *cell,
-            "status",
-            item=pl.col("doc_id").hash(seed=0),
-            row=pl.struct(key).hash(seed=0),
-            content=pl.struct(*key, "value", "status").hash(seed=0),
-        )
-        block = rows.group_by(cell).agg(
-            n_rows=pl.len().cast(pl.Int64),
-            items=pl.col("item").unique(),
-            scored=pl.col("item").filter(pl.col("status") == "scored").unique(),
-            error=pl.col("item").filter(pl.col("status") == "error").unique(),
-            rows=pl.col("row").unique(),
-            digest=pl.col("content").sum(),
-        )
-        blocks.append(block.collect())
-    counted = {"n_items": "items", "n_scored": "scored", "n_error": "error", "n_repeated": "rows"}
-    different = {name: pl.col(lists).explode().drop_nulls().n_unique() for name, lists in counted.items()}
-    table = pl.concat(blocks).group_by(cell).agg(pl.col("n_rows").sum(), **different, digest=pl.col("digest").sum())
+    content = pl.struct(*key, "value", "status").hash(seed=0)
+    counted = pl.concat(
+        pl.scan_parquet(file)
+        .group_by(CELL)
+        .agg(n_rows=pl.len().cast(pl.Int64), digest=content.sum(), failed=(pl.col("status") == "error").any())
+        .collect()
+        for file in files
+    )
+    table = counted.group_by(CELL).agg(pl.col("n_rows", "digest").sum(), pl.col("failed").any())
+    item = pl.col("doc_id")
+    different = {
+        "n_items": (item, None),
+        "n_scored": (item, pl.col("status") == "scored"),
+        "n_error": (item, pl.col("status") == "error"),
+        "n_repeated": (pl.struct(key), None),
+    }
+    if not table["failed"].any():
+        del different["n_error"]
+    columns = {name: _distinct(files, table, *what) for name, what in different.items()}
+    table = table.with_columns(n_error=pl.lit(0, dtype=pl.Int64)).with_columns(**columns).drop("failed")
     return table.with_columns(n_repeated=pl.col("n_rows") - pl.col("n_repeated"))
+
+
+def _distinct(files: list[Path], cells: pl.DataFrame, key: pl.Expr, where: pl.Expr | None) -> pl.Series:
+    """Count different keys in each cell."""
+    hashes: dict[Any, list[NDArray[np.uint64]]] = {cell: [] for cell in cells.select(CELL).iter_rows()}
+    for file in files:
+        rows = pl.scan_parquet(file) if where is None else pl.scan_parquet(file).filter(where)
+        block = rows.group_by(CELL).agg(key=key.hash(seed=0).unique()).collect()
+        for cell, found in zip(block.select(CELL).iter_rows(), block["key"], strict=True):
+            hashes[cell].append(found.to_numpy())
+    counts = []
+    for found in hashes.values():
+        together = np.concatenate([np.empty(0, dtype=np.uint64), *found])
+        together.sort()
+        counts.append(int(together.size > 0) + int(np.count_nonzero(together[1:] != together[:-1])))
+        found.clear()
+    return pl.Series(counts, dtype=pl.Int64)
 
 
 def choice_digests(files: list[Path]) -> pl.DataFrame:
@@ -85,7 +103,7 @@ def score_cells(files: list[Path]) -> pl.DataFrame:
     """Summarise stated task scores per run and task."""
     scores = pl.scan_parquet(files)
     content = pl.struct("metric", "filter", "value", "stderr").hash(seed=0)
-    cells = scores.group_by("run", "task", "version").agg(
+    cells = scores.group_by(CELL).agg(
         n_rows=pl.len().cast(pl.Int64),
         n_items=pl.col("n").max().cast(pl.Int64),
         n_scored=pl.col("n").max().cast(pl.Int64),
