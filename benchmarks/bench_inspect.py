@@ -10,16 +10,15 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 
 from benchwright.logs import inspect_ai
 from benchwright.logs.log_file import LogFile
 from benchwright.logs.record import MemorySink, Unit
+from stopwatch import seconds
 
-REPEATS = 5
 LIMIT = 3.0
 SAMPLES = 500
 INPUT = "A question of some length about nothing in particular. " * 60
@@ -56,17 +55,6 @@ def library(path: Path) -> None:
     read_eval_log(str(path))
 
 
-def seconds(task: Callable[[Path], None], path: Path) -> float:
-    """Median of ``REPEATS`` runs after one that warms up."""
-    task(path)
-    times = []
-    for _ in range(REPEATS):
-        start = perf_counter()
-        task(path)
-        times.append(perf_counter() - start)
-    return median(times)
-
-
 def main() -> int:
     """Print seconds and ratios, and say whether the target is met."""
     logging.disable(logging.WARNING)
@@ -77,7 +65,7 @@ def main() -> int:
         total = [0.0, 0.0]
         ratios = []
         for path in sorted(file for file in folder.rglob("*") if file.suffix in (".eval", ".json")):
-            mine, theirs = seconds(ours, path), seconds(library, path)
+            mine, theirs = seconds(partial(ours, path)), seconds(partial(library, path))
             total[0] += mine
             total[1] += theirs
             ratios.append(theirs / mine)

@@ -16,32 +16,18 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "
     os.environ[variable] = "1"
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from statistics import median
-from time import perf_counter
 
 import numpy as np
 
 from benchwright.auditing.contrast import Contrast, contrast_families
 from benchwright.auditing.welfare import item_welfare
 from benchwright.simulate import TASKS, Simulation, simulate_item_tables
+from stopwatch import seconds
 
-REPEATS = 5
 LIMIT_SECONDS = 0.3
 REPLICATES, LOOP_REPLICATES = 10_000, 200
 ITEMS, FIRST_TASKS, ALL_TASKS = 317, 10, 53
-
-
-def seconds(task: Callable[[], object]) -> float:
-    """Median of ``REPEATS`` runs after one that warms up."""
-    task()
-    times = []
-    for _ in range(REPEATS):
-        start = perf_counter()
-        task()
-        times.append(perf_counter() - start)
-    return median(times)
 
 
 def simulated_items() -> tuple[np.ndarray, np.ndarray]:

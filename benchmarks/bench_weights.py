@@ -15,30 +15,17 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "
 
 import sys
 from collections.abc import Callable
-from statistics import median
-from time import perf_counter
 
 import numpy as np
 
 from benchwright.mechanism import _weights as kernel
 from benchwright.mechanism.aggregation import ItemAggregation, optimal_weights, risk_sweep
+from stopwatch import seconds
 
-REPEATS = 5
 LIMIT = 10.0
 LINEAR_SLACK = 2.0
 SIZES = (10_000, 100_000, 1_000_000)
 AXES = 3
-
-
-def seconds(task: Callable[[], object]) -> float:
-    """Median of ``REPEATS`` runs after one that warms up."""
-    task()
-    times = []
-    for _ in range(REPEATS):
-        start = perf_counter()
-        task()
-        times.append(perf_counter() - start)
-    return median(times)
 
 
 def tasks(m: int, rng: np.random.Generator) -> list[Callable[[], object]]:
