@@ -14,7 +14,7 @@ import benchwright
 PACKAGE = Path(benchwright.__file__).parent
 # A step imports only what stands to its left. Modules in one group may import each other.
 ORDER = (
-    {"errors", "_check", "_choice", "_staging", "_words", "_json", "config"},
+    {"errors", "_check", "_choice", "_staging", "_words", "_csv", "_json", "config"},
     {"logs"},
     {"panel"},
     {"simulate", "datasets"},

@@ -273,6 +273,17 @@ def test_nothing_readable_is_an_error_and_a_fault_does_not_stop_the_rest(tmp_pat
         read_logs(tmp_path / "nowhere", tmp_path / "panel3")
 
 
+def test_a_failed_ingest_leaves_no_empty_folder_and_names_stay_inert_in_csv(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        read_logs(tmp_path / "nowhere", tmp_path / "panel")
+    assert not (tmp_path / "panel").exists()
+    panel = ingested(tmp_path, results("=cmd()", "t", [1.0]))
+    panel.export("rows", tmp_path / "rows.csv")
+    assert pl.read_csv(tmp_path / "rows.csv")["model"].to_list() == ["'=cmd()"]
+    panel.export("rows", tmp_path / "rows.parquet")
+    assert pl.read_parquet(tmp_path / "rows.parquet")["model"].to_list() == ["=cmd()"]
+
+
 def test_a_symlink_loop_and_quiet_files(tmp_path: Path) -> None:
     long_table(tmp_path / "logs" / "a" / "t.jsonl", results("a", "t", [1.0]))
     (tmp_path / "logs" / "a" / "loop").symlink_to(tmp_path / "logs", target_is_directory=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -127,7 +127,13 @@ def _open(panel: Path) -> Iterator[Path]:
         parts.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write {panel}: {error.strerror}", hint="choose another folder with -o") from None
-    yield parts
+    try:
+        yield parts
+    except BaseException:
+        with suppress(OSError):  # a folder that holds nothing yet is no panel to go on with
+            parts.rmdir()
+            panel.rmdir()
+        raise
 
 
 def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, duplicates: Duplicates) -> Ingested:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from benchwright._csv import inert
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.record import KINDS
@@ -184,7 +185,7 @@ class Panel:
             lists = [name for name, kind in frame.collect_schema().items() if isinstance(kind, pl.List)]
             if lists:
                 raise UsageError(f"CSV cannot hold the lists {', '.join(lists)}", hint="export to a .parquet file")
-            frame.sink_csv(fresh)
+            frame.with_columns(inert(frame.collect_schema())).sink_csv(fresh)
         else:
             raise UsageError(f"{target}: the file must end in .parquet or .csv")
         fresh.replace(target)

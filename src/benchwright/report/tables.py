@@ -6,20 +6,19 @@ apostrophe; LaTeX and HTML text is escaped. To add a table, add a row to :func:`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
 
+from benchwright._csv import inert
 from benchwright._words import SCHEME_NAMES, dollars, percent
 from benchwright.auditing.results import FamilyContrast
 from benchwright.mechanism.item_weights import ItemWeights
 from benchwright.report.contents import AuditReport
 
 Kind = Literal["text", "integer", "number", "percent", "dollars", "price", "p"]
-FORMULA = re.compile(r"^[\s]*[=+\-@\t\r]")
 HEAVIEST = 12
 
 
@@ -81,12 +80,7 @@ class ReportTable:
 
 def csv_text(frame: pl.DataFrame) -> str:
     """Return a frame as CSV whose text cells no spreadsheet takes for a formula."""
-    safe = [
-        pl.when(pl.col(name).str.contains(FORMULA.pattern)).then("'" + pl.col(name)).otherwise(pl.col(name)).alias(name)
-        for name, kind in frame.schema.items()
-        if kind == pl.String
-    ]
-    return frame.with_columns(safe).write_csv()
+    return frame.with_columns(inert(frame.schema)).write_csv()
 
 
 _LATEX = {
