@@ -66,7 +66,8 @@ def read_missing(
                 return
 
             def over(task: Future[None]) -> None:
-                hand_out()
+                if not task.cancelled() and task.exception() is None:  # a broken pool holds the lock that submit takes
+                    hand_out()
                 ended.put((key, task))
 
             task.add_done_callback(over)
