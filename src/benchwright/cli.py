@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
 from benchwright import __version__
 from benchwright.errors import MAX_FAULTS_SHOWN, BenchwrightError, UsageError
+
+Word = TypeVar("Word", bound=str)
 
 app = typer.Typer(
     name="benchwright",
@@ -115,14 +117,13 @@ def ingest(
     from benchwright.panel.ingest import read_logs
     from benchwright.panel.panel import Panel
 
-    _one_of("--duplicates", duplicates, ("latest", "all", "error"))
     say = _progress()
     done = read_logs(
         list(logs),
         out,
         max_line=max_line,
         keep_text=keep_text,
-        duplicates=duplicates,  # type: ignore[arg-type]
+        duplicates=_one_of("--duplicates", duplicates, ("latest", "all", "error")),
         strict=strict,
         workers=workers,
         progress=say,
@@ -177,19 +178,15 @@ def panel_show(
     from benchwright.panel.panel import Panel
     from benchwright.panel.scores import score_table
 
-    _one_of("--errors", errors, ("wrong", "drop", "missing"))
-    _one_of("--missing", missing, ("intersect", "renormalise", "refuse"))
-    _one_of("--repeated", repeated, ("latest", "first", "mean", "error"))
-    _one_of("--by", by, ("micro", "macro"))
     table = score_table(
         Panel.open(panel),
         metric=metric,
         tasks=task,
-        errors=errors,  # type: ignore[arg-type]
-        missing=missing,  # type: ignore[arg-type]
-        repeated=repeated,  # type: ignore[arg-type]
+        errors=_one_of("--errors", errors, ("wrong", "drop", "missing")),
+        missing=_one_of("--missing", missing, ("intersect", "renormalise", "refuse")),
+        repeated=_one_of("--repeated", repeated, ("latest", "first", "mean", "error")),
         pool_versions=pool_versions,
-        by=by,  # type: ignore[arg-type]
+        by=_one_of("--by", by, ("micro", "macro")),
     )
     if as_json:
         _print_json(table.to_dict())
@@ -210,8 +207,8 @@ def panel_compare(
     from benchwright.panel.panel import Panel
     from benchwright.panel.scores import compare_models
 
-    _one_of("--errors", errors, ("wrong", "drop", "missing"))
-    result = compare_models(Panel.open(panel), first, second, metric=metric, errors=errors).to_dict()  # type: ignore[arg-type]
+    policy: Literal["wrong", "drop", "missing"] = _one_of("--errors", errors, ("wrong", "drop", "missing"))
+    result = compare_models(Panel.open(panel), first, second, metric=metric, errors=policy).to_dict()
     if as_json:
         _print_json(result)
     else:
@@ -266,9 +263,12 @@ def config(as_json: Json = False) -> None:
         _print(default_toml())
 
 
-def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{option} must be one of {', '.join(allowed)}, got {value}")
+def _one_of(option: str, value: str, allowed: tuple[Word, ...]) -> Word:
+    """Return the allowed word that an option's value is."""
+    for word in allowed:
+        if word == value:
+            return word
+    raise UsageError(f"{option} must be one of {', '.join(allowed)}, got {value}")
 
 
 def _settings(pairs: Sequence[str]) -> dict[str, Any]:

@@ -72,12 +72,9 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
             )
         values = tables.activities[choices.activity_score]
         items = item_welfare(loadings, values, top_k=choices.top_k, rule=choices.rank_weights)
-        cut = {
-            "top_k": choices.top_k,
-            "thresholds": tuple(sorted({*choices.thresholds, choices.quadrant_threshold})),
-        }
-        activities = activity_map(loadings, values, **cut)  # type: ignore[arg-type]
-        quadrants = quadrant_shares(loadings, values, items, **cut)  # type: ignore[arg-type]
+        top_k, thresholds = choices.top_k, tuple(sorted({*choices.thresholds, choices.quadrant_threshold}))
+        activities = activity_map(loadings, values, top_k=top_k, thresholds=thresholds)
+        quadrants = quadrant_shares(loadings, values, items, top_k=top_k, thresholds=thresholds)
         robustness = robustness_table(items, tables.loadings, tables.activities, robust, choices)
     known = items.drop_nulls(["w_auto", "w_aug"])
     if known.height == 0:
