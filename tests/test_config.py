@@ -9,19 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchwright.config import (
-    CONFIG_NAME,
+from benchwright.choices import (
     DEFAULT_PRICES,
-    Config,
     EligibilityChoices,
     FamilyChoices,
     LabChoices,
     Price,
     ResamplingChoices,
     WelfareChoices,
-    default_toml,
-    load_config,
 )
+from benchwright.config import CONFIG_NAME, Config, default_toml, load_config
 from benchwright.errors import ConfigError
 
 

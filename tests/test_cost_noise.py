@@ -18,7 +18,8 @@ from benchwright.auditing.item_audit import audit_items
 from benchwright.auditing.noise import audit_noise
 from benchwright.auditing.ranks import QUANTILES, quantile_table, rank_ascending
 from benchwright.auditing.results import ImprovabilityAudit, NoiseAudit
-from benchwright.config import Config, EligibilityChoices, Price
+from benchwright.choices import EligibilityChoices, Price
+from benchwright.config import Config
 from benchwright.logs.item_tables import ItemTables
 
 relaxed = settings(deadline=None, max_examples=60)

@@ -1,9 +1,8 @@
 """Every normative or economic choice of a run: default, unit, reason, and where its value came from.
 
 One optional ``benchwright.toml`` sets them; the command line may override some. A report prints all of
-them, so that a reader sees what was assumed and not only what was computed. To add a choice, add a field
-with :func:`~benchwright._choice.choice` to the section it belongs to: reading, checking,
-printing and ``benchwright config`` follow from that row. A section checks its values whenever one is made.
+them, so that a reader sees what was assumed and not only what was computed. The choices themselves are the fields of
+:mod:`benchwright.choices`; a section checks its values whenever one is made.
 """
 
 from __future__ import annotations
@@ -17,163 +16,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from benchwright._choice import Checked, choice
+from benchwright.choices import (
+    DEFAULT_PRICES,
+    PRICES_WHY,
+    EligibilityChoices,
+    EstimateChoices,
+    FamilyChoices,
+    LabChoices,
+    Price,
+    ResamplingChoices,
+    WelfareChoices,
+)
 from benchwright.errors import ConfigError
 
 CONFIG_NAME = "benchwright.toml"
+HOURLY = frozenset(("gpu_hours", "usd_per_gpu_hour"))  # of one slope unit, in place of its price
+PRICED = frozenset(("usd", "per")), frozenset(("usd", "per", "unit", "units")) | HOURLY
 AXIS = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Price(Checked):
-    """US dollars for one slope unit of an effort axis, and what that unit is."""
-
-    usd: float = field(metadata={"low": 1e-15, "high": 1e15})
-    per: str
-
-
-@dataclass(frozen=True, slots=True)
-class WelfareChoices(Checked):
-    """What an item's improvement is worth."""
-
-    prefix: ClassVar[str] = "welfare."
-    automation_share: float = choice(
-        1.0,
-        unit="share",
-        low=0,
-        high=1,
-        why="an item's welfare is this share of w_auto plus the rest of w_aug; a normative choice",
-    )
-    neutral: float = choice(
-        3.0,
-        unit="welfare on [1,5]",
-        low=-10,
-        high=10,
-        why="below it an item's improvement does harm; 3 is the middle of the scale",
-    )
-    top_k: int = choice(5, unit="ranks", low=1, high=10, why="activities per item that count; the paper's five")
-    rank_weights: str = choice(
-        "reciprocal",
-        unit="rule",
-        options=("reciprocal", "uniform"),
-        why="weight of rank k: 1/k (the paper), or 1/top_k",
-    )
-    activity_score: str = choice(
-        "share",
-        unit="rule",
-        options=("share", "mean"),
-        why="an activity's value: share of its tasks rated >= 3.5 (the paper), or the mean rating",
-    )
-    thresholds: tuple[float, ...] = choice(
-        (3.0, 3.5),
-        unit="welfare on [1,5]",
-        low=-10,
-        high=10,
-        why="quadrants are reported at each; the paper's slot shares use 3.0, its activity map 3.5",
-    )
-    quadrant_threshold: float = choice(
-        3.0,
-        unit="welfare on [1,5]",
-        low=-10,
-        high=10,
-        why="the threshold of items.parquet's quadrants and the report's headline",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyChoices(Checked):
-    """Which tasks are compared with which. A value is a preset's name or a CSV file of task,family."""
-
-    prefix: ClassVar[str] = "families."
-    welfare: str = choice(
-        "auto",
-        unit="preset or file",
-        why="of the welfare contrast; auto: the source's families.csv if it has one, else figure-3",
-    )
-    robustness: str = choice(
-        "auto",
-        unit="preset or file",
-        why="of the robustness table; auto: the source's families.csv if it has one, else robustness",
-    )
-    noise: str = choice(
-        "benchmark",
-        unit="preset or file",
-        why="of the noise decomposition; benchmark: the benchmark a task belongs to",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class EligibilityChoices(Checked):
-    """Which items enter the published tables of costs and noise."""
-
-    prefix: ClassVar[str] = "eligibility."
-    anchor_low: float = choice(
-        0.05, unit="score", low=0, high=1, at_most="anchor_high", why="cost: lowest anchor score (paper)"
-    )
-    anchor_high: float = choice(0.95, unit="score", low=0, high=1, why="cost: highest anchor score (paper)")
-    noise_low: float = choice(
-        0.10, unit="score", low=0, high=1, at_most="noise_high", why="noise: lowest mean score (paper)"
-    )
-    noise_high: float = choice(0.90, unit="score", low=0, high=1, why="noise: highest mean score (paper)")
-    min_sigma2: float = choice(1e-6, unit="score^2", low=0, why="noise: smallest seed variance (paper)")
-    checkpoints: int = choice(
-        10,
-        unit="checkpoints",
-        low=1,
-        why="K of the published panel; only draws the reference line Z = 1/sqrt(K)",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class LabChoices(Checked):
-    """The developer who answers the weights: none of this is in any data set."""
-
-    prefix: ClassVar[str] = "lab."
-    budget: float = choice(
-        100_000.0,
-        unit="US dollars",
-        low=1e-9,
-        high=1e15,
-        why="what the developer would spend; fixes the curvature of its cost of effort",
-    )
-    calibration: str = choice(
-        "auto",
-        unit="rule",
-        options=("auto", "uniform", "first-best"),
-        why="weights under which it spends it; auto: uniform, or first-best where uniform lowers welfare",
-    )
-    curvature: float | None = choice(
-        None, unit="reward / US dollar^2", low=1e-60, high=1e60, why="c0 of the cost of effort, instead of a budget"
-    )
-    risk_aversion: float = choice(
-        1.0, unit="1 / reward", low=0, high=1e60, why="r of the weights that are written; see the sweep for others"
-    )
-    risk_values: tuple[float, ...] = choice(
-        (1.0, 10.0, 100.0), unit="1 / reward", low=0, high=1e60, why="r at which efficiencies are tabulated"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ResamplingChoices(Checked):
-    """Bootstrap and permutation."""
-
-    prefix: ClassVar[str] = "resampling."
-    replicates: int = choice(10_000, unit="draws", low=100, high=10_000_000, why="bootstraps and permutations")
-    level: float = choice(0.95, unit="probability", low=0.5, high=0.9999, why="level of every interval")
-    seed: int = choice(1, unit="seed", low=0, high=2**63, why="same inputs and seed, same figures")
-
-
-DEFAULT_PRICES = {
-    "PT": Price(82.0, "10^9 pre-training tokens"),
-    "SFT": Price(0.20, "10^3 supervised examples"),
-    "RL": Price(0.50, "10^3 RL prompts"),
-}
-PRICES_WHY = (
-    "price of the unit in which the axis' slopes are given; defaults reproduce the published cost table "
-    "(the paper's text has 1.00 for 10^3 RL prompts)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +57,7 @@ class Config:
     families: FamilyChoices = field(default_factory=FamilyChoices)
     prices: Mapping[str, Price] = field(default_factory=lambda: dict(DEFAULT_PRICES))
     eligibility: EligibilityChoices = field(default_factory=EligibilityChoices)
+    estimates: EstimateChoices = field(default_factory=EstimateChoices)
     lab: LabChoices = field(default_factory=LabChoices)
     resampling: ResamplingChoices = field(default_factory=ResamplingChoices)
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -241,7 +103,7 @@ class Config:
         return _apply(self, sections, source)
 
 
-SECTIONS = ("welfare", "families", "eligibility", "lab", "resampling")
+SECTIONS = ("welfare", "families", "eligibility", "estimates", "lab", "resampling")
 
 
 def load_config(path: str | Path | None = None) -> Config:
@@ -279,11 +141,14 @@ def default_toml() -> str:
         for entry in dataclasses.fields(typing.cast(Any, spec)):
             lines.append(f"# {entry.metadata['why']} ({entry.metadata['unit']})")
             prefix = "# " if entry.default is None else ""
-            value = 1e-9 if entry.default is None else entry.default
+            value = (1e-9 if "float" in str(entry.type) else "name") if entry.default is None else entry.default
             lines.append(f"{prefix}{entry.name} = {_toml(value)}")
         lines.append("")
     lines += [f"# {PRICES_WHY}", "[prices]"]
-    lines += [f'{axis} = {{ usd = {price.usd}, per = "{price.per}" }}' for axis, price in DEFAULT_PRICES.items()]
+    for axis, price in DEFAULT_PRICES.items():
+        lines.append(
+            f'{axis} = {{ usd = {price.usd}, per = "{price.per}", unit = "{price.unit}", units = {price.units:g} }}'
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -343,15 +208,27 @@ def _check_axes(axes: Iterable[str]) -> None:
             raise ConfigError(f"unknown key in [prices]: `{axis}`", hint=f"did you mean `{spelt[axis.lower()]}`?")
 
 
+def _hourly(entry: Mapping[str, Any]) -> set[str]:
+    """Return ``usd`` where GPU hours and their price stand for it; neither alone does, nor both beside it."""
+    whole = entry.keys() >= HOURLY and "usd" not in entry
+    return {"usd"} if whole else {"incomplete"} if HOURLY & entry.keys() else set()
+
+
 def _price(axis: str, entry: Any, known: Mapping[str, Price]) -> Price:
     """Return a price; a bare number keeps the slope unit of an axis that has one."""
     if axis in known and isinstance(entry, (int, float)):
         entry = {"usd": entry, "per": known[axis].per}
-    if not isinstance(entry, Mapping) or set(entry) != {"usd", "per"}:
+    if not isinstance(entry, Mapping) or not PRICED[0] <= set(entry) | _hourly(entry) <= PRICED[1]:
         raise ConfigError(
-            f"prices.{axis} must be {{ usd = NUMBER, per = TEXT }}", hint='e.g. { usd = 82.0, per = "10^9 tokens" }'
+            f"prices.{axis} must be {{ usd = NUMBER, per = TEXT }}",
+            hint='e.g. { usd = 82.0, per = "10^9 tokens", unit = "token", units = 1e9 }; '
+            "instead of usd, { gpu_hours = 0.13, usd_per_gpu_hour = 1.5, ... }",
         )
     try:
-        return Price(**entry)
+        given = dict(entry)
+        hours = [Price(given.pop(name), name).usd for name in HOURLY if name in entry]
+        if hours:
+            given["usd"] = hours[0] * hours[1]
+        return Price(**given)
     except ConfigError as error:
         raise ConfigError(f"prices.{axis}.{error.message}") from None

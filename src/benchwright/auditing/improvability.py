@@ -15,7 +15,7 @@ import polars as pl
 
 from benchwright.auditing.ranks import published_ranks, quantile_table, rank_ascending
 from benchwright.auditing.results import ImprovabilityAudit
-from benchwright.config import EligibilityChoices, Price
+from benchwright.choices import EligibilityChoices, Price
 from benchwright.logs.item_tables import ITEM
 
 # Published slopes are rounded, so price / slope misses the published dollars by that rounding. Where the

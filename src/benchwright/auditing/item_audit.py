@@ -14,7 +14,8 @@ from benchwright.auditing.noise import audit_noise
 from benchwright.auditing.results import FamilyContrast, ItemAudit, WelfareAudit
 from benchwright.auditing.robustness import robustness_table
 from benchwright.auditing.welfare import activity_map, item_welfare, quadrant, quadrant_shares, rank_weights
-from benchwright.config import Config, WelfareChoices
+from benchwright.choices import WelfareChoices
+from benchwright.config import Config
 from benchwright.errors import DataError, Fault
 from benchwright.logs.item_tables import ITEM, ItemTables
 

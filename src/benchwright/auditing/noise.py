@@ -19,7 +19,7 @@ from benchwright._words import count
 from benchwright.auditing.families import FamilyMap
 from benchwright.auditing.ranks import published_ranks, quantile_table, rank_ascending
 from benchwright.auditing.results import NoiseAudit
-from benchwright.config import EligibilityChoices
+from benchwright.choices import EligibilityChoices
 from benchwright.logs.item_tables import ITEM
 
 MIN_ITEMS_FOR_CORRELATION = 30

@@ -21,7 +21,7 @@ from scipy import stats
 from benchwright.auditing.families import FamilyMap
 from benchwright.auditing.frontier import mark_dominators, mark_frontier
 from benchwright.auditing.welfare import item_welfare
-from benchwright.config import WelfareChoices
+from benchwright.choices import WelfareChoices
 from benchwright.logs.item_tables import ITEM
 
 

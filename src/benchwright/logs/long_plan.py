@@ -28,7 +28,7 @@ from benchwright.logs.tabular import shown
 
 COUNTED = -1  # the total of a count stands in a column of its own
 OPTIONAL = frozenset(("metric", "direction", "status", "error", "trials", "repeat", "time", "hash", "cluster"))
-_OF_RUN = re.compile(r"[-_ ](?:step|checkpoint|ckpt|seed|tokens)[-_]?\d+[kmbt]?(?=[-_ ]|$)", re.I)
+_OF_RUN = re.compile(r"(?:^|[-_ ])(?:step|checkpoint|ckpt|seed|tokens)[-_]?\d+[kmbt]?(?=[-_ ]|$)", re.I)
 
 
 class LongPlan:
@@ -69,13 +69,13 @@ class LongPlan:
         passed = any(plain(name) in PASS_RATES for name in self.values)
         self.is_n = "trials" in self.roles and not passed
         self.optional = not OPTIONAL.isdisjoint(self.roles)
-        parts: tuple[str, ...] = ("model", "revision", "run", "seed", "step", "axis", "dose", "tokens")
+        parts: tuple[str, ...] = (*("model", "revision", "run", "seed", "step", "axis", "dose", "dose_unit", "tokens"),)
         self.run_key = self._key([*(self.roles[role] for role in parts if role in self.roles), *settings])
         parts = ("task", "subject", "version", "filter")
         named = [self.roles[role] for role in parts if role in self.roles]
         self.task_key = self._key([*named, *([] if self.benchmark is None else [self.benchmark])])
         self.stem = PurePosixPath(self.file.name).name.split(".")[0]
-        self.path = str(PurePosixPath(self.file.name).parent / self.stem)
+        self.path = self._model_of_file()
         self.task = self._task_of_file()
 
     def _key(self, names: list[str]) -> Callable[[Any], Any]:
@@ -113,7 +113,17 @@ class LongPlan:
                     name = re.sub(rf"(^|[-_ ]){re.escape(part)}(?=[-_ ]|$)", "", name)
         if "seed" in self.roles or "step" in self.roles:
             name = _OF_RUN.sub("", name)
-        return name.strip("-_ ") or self.stem
+        return name.strip("-_ ") or self._folder() or self.stem
+
+    def _model_of_file(self) -> str:
+        """Return the file's path, without seed and step where columns have them: runs of one model are one model."""
+        told = "seed" in self.roles or "step" in self.roles
+        stem = _OF_RUN.sub("", self.stem).strip("-_ ") if told else self.stem
+        parent = PurePosixPath(self.file.name).parent
+        return str(parent / stem) if stem else str(parent) if parent.name else self._folder() or self.stem
+
+    def _folder(self) -> str:
+        return self.file.path.resolve().parent.name
 
     def _coarser(self, known: dict[str, str]) -> str | None:
         """Return the column of the benchmark, where another names the task."""

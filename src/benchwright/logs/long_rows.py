@@ -256,18 +256,19 @@ class LongReader:
         step = None
         if (cell := as_text(get("step"))) and (step := step_of(cell)) is None:
             said.append(f"{plain(roles['step'])}={cell}")
-        axis, dose = text("axis"), number_or(get("dose"), None)
+        axis, dose, unit = text("axis"), number_or(get("dose"), None), text("dose_unit")
         if dose is None and (tokens := dose_of_tokens(as_text(get("tokens")))) is not None:
-            axis, dose = axis or "PT", tokens
-        run = text("run") or self._plan.stem
+            axis, dose, unit = axis or "PT", tokens, "token"
+        named = text("run")
         facts = {
             "model": model or self._plan.path,
-            "run": run,
+            "run": named or self._plan.stem,
             "revision": text("revision"),
             "seed": seed,
             "step": step,
         }
-        facts |= {"axis": axis, "dose": dose, "setting": " ".join(said) or None}
+        facts |= {"axis": axis, "dose": dose, "dose_unit": unit, "setting": " ".join(said) or None}
+        facts["replicate"] = bool(named)
         held = self._held[key] = _Held(facts)
         return held
 

@@ -288,6 +288,7 @@ def _run_of(table: TableFile, row: Sequence[Any], model: str, run: str, line: in
         step=step_of(cells.get("step", "")),
         axis=axis or (None if tokens is None else "PT"),
         dose=number_or(cells.get("dose"), tokens),
+        dose_unit=cells.get("dose_unit") or (None if tokens is None else "token"),
         created=None if time is None else stamp_of(time),
     )
 

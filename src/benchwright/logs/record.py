@@ -117,6 +117,10 @@ class Run:
     setting
         What was varied on purpose and makes two runs different and not repeats: shots, prompt, temperature,
         direct or tuned; None where there is one way only.
+    dose_unit
+        What the dose counts (token, example, prompt, step), where stated.
+    replicate
+        True where the log itself tells this run from others that answer the same question: none of them replaces another.
     """
 
     model: str
@@ -130,6 +134,8 @@ class Run:
     finished: bool = True
     limit: bool = False
     setting: str | None = None
+    dose_unit: str | None = None
+    replicate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,6 +192,7 @@ def _read_trajectory(file: LogFile, content: dict[str, Any], sink: Sink, faults:
             step=None if step is None else int(step),
             axis=None if dose is None else "SFT",
             dose=dose,
+            dose_unit=None if dose is None else "example",
             created=as_text(created) if isinstance(created, str) else None,
             finished=finished,
         )

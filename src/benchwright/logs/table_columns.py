@@ -31,6 +31,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "step": ("step", "checkpoint", "global_step", "training_step", "train_step"),
     "axis": ("axis", "training_axis"),
     "dose": ("dose",),
+    "dose_unit": ("dose_unit", "doses_in"),
     "tokens": ("tokens_seen", "train_tokens", "training_tokens"),
     "time": ("tstamp", "timestamp", "datetime", "created_at", "created", "date", "time"),
     "run": ("run", "run_id", "run_name"),
@@ -100,7 +101,7 @@ SPREAD_OF = re.compile(r"(.+?)_(se|sem|std|stderr|std_err|standard_error|varianc
 AGGREGATE = re.compile(r"^(overall.*|average|avg|mean|macro.*|micro.*|.*_average|.*_avg)$")
 RANK = re.compile(r"^(rank|#|position|place)$")
 # What a column of a wide table says of a run; the rest are results.
-OF_RUN = ("revision", "run", "seed", "step", "axis", "dose", "tokens", "time")
+OF_RUN = ("revision", "run", "seed", "step", "axis", "dose", "dose_unit", "tokens", "time")
 FIRST_RUN = ("run", "seed")
 FIRST_ITEM = (*ROLES["item"], "items", "question", "example", "problem", "instance")
 SAMPLE_LOG_KEYS = frozenset(("arguments", "resps", "filtered_resps", "doc", "model_output", "requests", "native_id"))

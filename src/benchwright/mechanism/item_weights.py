@@ -18,7 +18,8 @@ from benchwright._check import FloatArray
 from benchwright._words import count
 from benchwright.auditing.improvability import slope_name
 from benchwright.auditing.results import ItemAudit
-from benchwright.config import Config, LabChoices
+from benchwright.choices import LabChoices
+from benchwright.config import Config
 from benchwright.errors import DataError, Fault, NoWeightsError
 from benchwright.logs.item_tables import ITEM
 from benchwright.mechanism.aggregation import ItemAggregation, evaluate_scheme, optimal_weights, risk_sweep

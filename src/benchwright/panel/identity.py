@@ -3,6 +3,7 @@
 A *cell* is one task of one run. Cells of the same model, revision, seed, step, axis, dose, setting, task and
 task version answer the same question. Of several,
 
+* those that a table names as different runs are repeats, and all count;
 * one with exactly the rows of another is a copy and never counts;
 * else the policy decides: ``latest`` keeps the one that finished (before one that did not), then the one made
   later (file name where no time is given), ``all`` keeps every one as a repeat, ``error`` stops.
@@ -167,7 +168,8 @@ def resolve(cells: pl.DataFrame, runs: pl.DataFrame, duplicates: Duplicates) -> 
         descending=[False] * (1 + len(SAME)) + [True, True, True, True, False, False],
         nulls_last=True,
     )  # fmt: skip
-    same = ["kind", *SAME]
+    same = ["kind", *SAME, "apart"]
+    table = table.with_columns(apart=pl.when("replicate").then("run_name"))
     stand_in = pl.all_horizontal(pl.col("version", "revision", "setting").is_null())
     unnamed = pl.col("choices_digest").is_not_null() & stand_in & (~stand_in).any().over(TWIN)
     table = table.with_columns(
@@ -201,4 +203,4 @@ def resolve(cells: pl.DataFrame, runs: pl.DataFrame, duplicates: Duplicates) -> 
         .then(pl.lit("did not finish, another did"))
         .otherwise(pl.lit("re-run, a later one counts"))
     )
-    return table.with_columns(active=active, why=why).drop("copy", "several", "rank")
+    return table.with_columns(active=active, why=why).drop("copy", "several", "rank", "apart")

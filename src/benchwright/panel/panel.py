@@ -19,7 +19,7 @@ from benchwright.panel.ingest import MANIFEST
 from benchwright.panel.store import SCHEMA_VERSION
 
 Repeated = Literal["latest", "first", "mean", "error"]
-IDENTITY = ("model", "revision", "seed", "step", "axis", "dose", "setting", "run_name")
+IDENTITY = ("model", "revision", "seed", "step", "axis", "dose", "dose_unit", "setting", "run_name")
 TABLES = ("rows", "derived", "choices", "scores", "items")
 ITEM_KEY = ("part", "run", "task", "doc_id", "filter", "metric", "repeat")
 

@@ -31,7 +31,7 @@ from benchwright.logs.formats import BY_NAME
 from benchwright.logs.record import KINDS, Columns, ReadOptions, Run, Unit, frame
 from benchwright.logs.source_file import utf8
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FLUSH_ROWS = 50_000
 FLUSH_TEXT_BYTES = 64 * 2**20  # item texts are written earlier: they may be long
 RUN_SCHEMA: dict[str, Any] = {
@@ -46,6 +46,8 @@ RUN_SCHEMA: dict[str, Any] = {
     "finished": pl.Boolean,
     "limit": pl.Boolean,
     "setting": pl.String,
+    "dose_unit": pl.String,
+    "replicate": pl.Boolean,
 }
 
 
