@@ -45,7 +45,7 @@ for version in 3.11 3.12 3.13; do
   fi
   step "tests, Python $version, hard dependencies only"
   setup ".venv-$version" "$other" test
-  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider -m "not inspect_library"
+  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider -m "not inspect_library and not engines"
 done
 
 step "tests and examples, Python $own"

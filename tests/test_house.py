@@ -14,9 +14,10 @@ import benchwright
 PACKAGE = Path(benchwright.__file__).parent
 # A step imports only what stands to its left. Modules in one group may import each other.
 ORDER = (
-    {"errors", "_check", "_choice", "_staging", "_words", "_csv", "_json", "config"},
+    {"errors", "_check", "_choice", "_staging", "_words", "_csv", "_json", "choices", "config"},
     {"logs"},
     {"panel"},
+    {"estimating"},
     {"simulate", "datasets"},
     {"auditing"},
     {"mechanism"},

@@ -199,6 +199,13 @@ class LabChoices(Checked):
     risk_aversion: float = choice(
         1.0, unit="1 / reward", low=0, high=1e60, why="r of the weights that are written; see the sweep for others"
     )
+    noise_prior: float | None = choice(
+        None,
+        unit="score^2",
+        low=0,
+        high=1e6,
+        why="variance over seeds of every item where a panel cannot tell it; unless set, no weights then",
+    )
     risk_values: tuple[float, ...] = choice(
         (1.0, 10.0, 100.0), unit="1 / reward", low=0, high=1e60, why="r at which efficiencies are tabulated"
     )

@@ -29,7 +29,7 @@ app = typer.Typer(
 
 Source = Annotated[
     str | None,
-    typer.Argument(help="Folder of item tables or name of a data set; nothing: the built-in example."),
+    typer.Argument(help="Panel, folder of item tables or name of a data set; nothing: the built-in example."),
 ]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder to write: new, empty, or --overwrite.")]
 ConfigFile = Annotated[
@@ -64,6 +64,12 @@ def audit(
     without: Without = None,
     judge: Judge = None,
     weights: Weights = None,
+    metric: Annotated[str | None, typer.Option(help="Panel: the item's score, e.g. acc or choice:p_gold_char.")] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="Panel: a table of runs (name, seed, axis, dose, unit, ...).")
+    ] = None,
+    welfare: Annotated[Path | None, typer.Option(help="Panel: folder with the welfare tables of its items.")] = None,
+    engine: Annotated[str, typer.Option(help="Panel: what computes: polars, duckdb or spark.")] = "polars",
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave report.html out.")] = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave figures/ out.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report in OUT.")] = False,
@@ -71,7 +77,8 @@ def audit(
 ) -> None:
     """The main job: audit items, find weights, write a report folder.
 
-    Writes report.html, items.parquet, weights.csv, summary.json, figures/ and tables/ into OUT.
+    Writes report.html, items.parquet, weights.csv, leaderboard.csv, summary.json, figures/ and tables/ into OUT, as far
+    as SOURCE supports them.
     """
     from benchwright import pipeline
     from benchwright.config import load_config
@@ -82,6 +89,8 @@ def audit(
     choices = load_config(config).replace(_settings(() if set_ is None else set_), source="--set")
     if families is not None:
         choices = choices.replace({"families.welfare": families, "families.robustness": families}, source="--families")
+    if metric is not None:
+        choices = choices.replace({"estimates.metric": metric}, source="--metric")
     say = _progress()
     report = pipeline.audit(
         source,
@@ -89,6 +98,9 @@ def audit(
         without=() if without is None else without,
         judges=() if judge is None else judge,
         weights=weights,
+        welfare=welfare,
+        runs=runs,
+        engine=engine,
         progress=say,
     )
     write_report(report, out, page=not no_report, figures=not no_figures, overwrite=overwrite, progress=say)

@@ -11,14 +11,17 @@ import polars as pl
 from benchwright import __version__
 from benchwright.auditing.families import PRESETS
 from benchwright.auditing.item_audit import audit_items
+from benchwright.auditing.panel_tables import panel_tables
 from benchwright.auditing.results import ItemAudit
 from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
-from benchwright.logs.item_tables import ITEM, SECTIONS, ItemTables, read_item_tables
+from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+from benchwright.logs.item_tables import ITEM, SECTIONS, TABLE_FILES, ItemTables, read_item_tables
 from benchwright.logs.source_file import SourceFile, read_source
 from benchwright.logs.user_weights import read_user_weights
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
+from benchwright.panel.ingest import MANIFEST
 from benchwright.report.contents import AuditReport
 from benchwright.simulate import simulate_item_tables
 
@@ -30,6 +33,9 @@ def audit(
     without: Sequence[str] = (),
     judges: Sequence[str | Path] = (),
     weights: str | Path | None = None,
+    welfare: str | Path | None = None,
+    runs: str | Path | None = None,
+    engine: str = "polars",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
     """Audit the items of a source and solve for the weights of its score.
@@ -37,8 +43,8 @@ def audit(
     Parameters
     ----------
     source
-        A folder of published item tables, the name of a registered data set, or None for the built-in,
-        simulated example.
+        A panel, a folder of published item tables, the name of a registered data set, or None for the built-in,
+        simulated example. A panel is the folder that ``read_logs`` made, or its rows as Parquet (path, pattern or URI).
     config
         Every choice; defaults where None. ``load_config`` reads one from a file.
     without
@@ -47,6 +53,12 @@ def audit(
         Further judges' loadings, compared in the robustness table.
     weights
         A CSV file of task,doc_id,weight: a scheme to judge beside the built-in ones.
+    welfare
+        For a panel: a folder with the welfare tables of its items.
+    runs
+        For a panel: a table that says of its runs what the logs do not (seed, axis, dose, ...).
+    engine
+        For a panel: what computes, ``polars``, ``duckdb`` or ``spark``.
     progress
         Called with a short text at each step.
 
@@ -69,17 +81,62 @@ def audit(
     choices = Config() if config is None else config
     say = (lambda _: None) if progress is None else progress
     say("reading")
-    tables = _with_price_notes(_read(source, choices, without, judges), choices)
+    estimates = None
+    if source is not None and is_panel(source):
+        beside = None if welfare is None else _welfare_tables(welfare, choices, without, judges)
+        if beside is None and judges:
+            raise UsageError("`judges` need the welfare tables of the panel's items", hint="add --welfare FOLDER")
+        estimates = estimate_panel(source, config=choices, runs=runs, engine=engine, progress=progress)
+        tables = _without(panel_tables(estimates, beside), without)
+    else:
+        for name, given in (("welfare", welfare), ("runs", runs), ("engine", None if engine == "polars" else engine)):
+            if given is not None:
+                raise UsageError(f"`{name}` goes with a panel, and SOURCE is none", hint="make one: benchwright ingest")
+        tables = _with_price_notes(_read(source, choices, without, judges), choices)
     own = None
     if weights is not None:
         own, file = read_user_weights(weights)
         tables = _with_file(tables, file)
     say("audit")
-    items = audit_items(tables, choices)
+    items = audit_items(tables, choices, estimates=estimates)
     tables = _with_family_files(tables, choices)
     say("weights")
-    weighed, why = _weigh(items, choices, own)
-    return AuditReport(tables, items, weighed, why, choices, __version__)
+    weighed, why = _weigh(items, choices, own, estimates)
+    return AuditReport(tables, items, weighed, why, choices, __version__, estimates)
+
+
+def is_panel(source: str | Path) -> bool:
+    """Return whether a source is a panel's folder, or Parquet files of rows, here or at a URI."""
+    text = str(source)
+    if (Path(source) / MANIFEST).is_file() or "://" in text or text.startswith("file:"):
+        return True
+    if "*" in text or Path(source).suffix == ".parquet":
+        return True
+    folder = Path(source)
+    tables = folder.is_dir() and any(True for pattern in TABLE_FILES for _ in folder.glob(pattern))
+    return folder.is_dir() and not tables and any(True for _ in folder.rglob("*.parquet"))
+
+
+def _welfare_tables(
+    folder: str | Path, config: Config, without: Sequence[str], judges: Sequence[str | Path]
+) -> ItemTables:
+    """Read the welfare tables of a folder and nothing else of it."""
+    left = {"improvability", "noise", *without}
+    if "welfare" in left:
+        raise UsageError("--welfare and --without welfare contradict each other")
+    return read_item_tables(folder, axes=tuple(config.prices), without=tuple(left), judges=judges)
+
+
+def _without(tables: ItemTables, without: Sequence[str]) -> ItemTables:
+    """Leave sections of a panel out on request."""
+    unknown = set(without) - set(SECTIONS)
+    if unknown:
+        raise UsageError(f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}")
+    if "improvability" in without:
+        tables = replace(tables, cost=None, axes=())
+    if "noise" in without:
+        tables = replace(tables, noise=None, margins=None)
+    return tables
 
 
 def _read(
@@ -95,7 +152,7 @@ def _read(
         if str(source) not in known:
             raise UsageError(
                 f"SOURCE {source} does not exist",
-                hint=f"give a folder of item tables, a data set ({', '.join(sorted(known))}), or nothing",
+                hint=f"give a panel, a folder of item tables, a data set ({', '.join(sorted(known))}), or nothing",
             )
         source = load_dataset(str(source))
     tables = read_item_tables(source, axes=axes, without=without, judges=judges)
@@ -134,10 +191,12 @@ def _with_family_files(tables: ItemTables, config: Config) -> ItemTables:
     return tables
 
 
-def _weigh(audit: ItemAudit, config: Config, own: pl.DataFrame | None) -> tuple[ItemWeights | None, str | None]:
+def _weigh(
+    audit: ItemAudit, config: Config, own: pl.DataFrame | None, estimates: PanelEstimates | None
+) -> tuple[ItemWeights | None, str | None]:
     """Return the weights, or why the source supports none; who gave weights of their own wants them judged."""
     try:
-        weighed = weigh_items(audit, config, user_weights=own)
+        weighed = weigh_items(audit, config, user_weights=own, estimates=estimates)
     except NoWeightsError as error:
         if own is not None:
             raise

@@ -8,7 +8,7 @@ slope has no cost, not an infinite one. All dollars here are for 1.0 of score; "
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
@@ -16,12 +16,15 @@ import polars as pl
 from benchwright.auditing.ranks import published_ranks, quantile_table, rank_ascending
 from benchwright.auditing.results import ImprovabilityAudit
 from benchwright.choices import EligibilityChoices, Price
+from benchwright.estimating.eligibility import cost_eligible
 from benchwright.logs.item_tables import ITEM
 
 # Published slopes are rounded, so price / slope misses the published dollars by that rounding. Where the
 # median of cost x slope says that the same price was used, the published dollars carry more digits.
 SAME_PRICE = 1e-3
 SAME_ROW = 0.05
+PANEL_COLUMNS = ("cheapest_probability",)
+DETAILS = ("_se", "_lo", "_hi", "_n", "_logit", "_corrected", "_eb", "_eb_sd")
 
 
 def slope_name(axis: str) -> str:
@@ -32,6 +35,11 @@ def slope_name(axis: str) -> str:
 def cost_name(axis: str) -> str:
     """Return the column of an axis' dollar costs: PT -> ``cost_pt_usd``."""
     return f"cost_{axis.lower()}_usd"
+
+
+def axis_details(axes: Iterable[str]) -> list[str]:
+    """Return the columns that a panel adds to the slope of each axis."""
+    return [name for axis in axes for name in (*(slope_name(axis) + end for end in DETAILS), f"{axis.lower()}_why")]
 
 
 def audit_improvability(
@@ -49,11 +57,17 @@ def audit_improvability(
         US dollars per slope unit and axis.
     limits
         Eligible items have ``anchor_low <= anchor <= anchor_high`` and a positive slope on some axis.
+
+    Further columns of ``cost`` (``PANEL_COLUMNS`` and those of an axis) come from a panel and are kept; an axis
+    without a price has slopes and no costs. ``bounded`` false: scores leave [0, 1], so the limits do not apply.
     """
     notes = []
     items = cost.rename({"anchor_phat": "anchor"} | {f"beta_{axis.lower()}": slope_name(axis) for axis in axes})
     implied: dict[str, float | None] = {}
     for axis in axes:
+        if axis not in prices:
+            items = items.with_columns(pl.lit(None, dtype=pl.Float64).alias(cost_name(axis)))
+            continue
         dollars = pl.when(pl.col(slope_name(axis)) > 0).then(prices[axis].usd / pl.col(slope_name(axis)))
         items = items.with_columns(_own=pl.when(dollars.is_finite()).then(dollars))
         if cost_name(axis) in items.columns:
@@ -63,13 +77,15 @@ def audit_improvability(
     costs = [cost_name(axis) for axis in axes]
     items = items.with_columns(cost_usd=pl.min_horizontal(costs))
     cheapest = pl.coalesce([pl.when(pl.col(cost_name(axis)) == pl.col("cost_usd")).then(pl.lit(axis)) for axis in axes])
-    anchor = pl.col("anchor").is_between(limits.anchor_low, limits.anchor_high)
-    items = items.with_columns(cheapest_axis=cheapest, cost_eligible=anchor & pl.col("cost_usd").is_not_null())
+    if "bounded" not in items.columns:
+        items = items.with_columns(bounded=pl.lit(True))
+    items = items.with_columns(cheapest_axis=cheapest, cost_eligible=cost_eligible(limits).fill_null(False))
     ranked, why = published_ranks(rank_ascending(items.filter("cost_eligible"), "cost_usd"))
     if why is not None:
         notes.append(f"Cost ranks have no intervals: {why}.")
     ranks = ranked.select(*ITEM, cost_rank="position", cost_rank_lo="rank_lo", cost_rank_hi="rank_hi")
     keep = [*ITEM, "anchor", *map(slope_name, axes), *costs, "cost_usd", "cheapest_axis", "cost_eligible"]
+    keep += [name for name in (*PANEL_COLUMNS, *axis_details(axes)) if name in items.columns]
     return ImprovabilityAudit(
         items=items.select(keep).join(ranks, on=ITEM, how="left", maintain_order="left"),
         by_axis=_by_axis(ranked, axes, prices, implied),
@@ -117,11 +133,12 @@ def _by_axis(
     rows = []
     for axis in axes:
         mine = ranked.filter(pl.col("cheapest_axis") == axis)["cost_usd"]
+        price = prices.get(axis)
         rows.append(
             {
                 "axis": axis,
-                "price_usd": prices[axis].usd,
-                "per": prices[axis].per,
+                "price_usd": None if price is None else price.usd,
+                "per": "dose, as the panel states it" if price is None else price.per,
                 "implied_price_usd": implied.get(axis),
                 "n_improving": int((ranked[slope_name(axis)] > 0).sum()),
                 "n_cheapest": len(mine),
@@ -129,7 +146,7 @@ def _by_axis(
                 "median_usd_per_unit": _median(mine),
             }
         )
-    return pl.DataFrame(rows).with_columns(pl.col("share_cheapest").fill_nan(None))
+    return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("share_cheapest").fill_nan(None))
 
 
 def _median(values: pl.Series) -> float | None:

@@ -11,20 +11,22 @@ from benchwright.auditing.families import UNLISTED, FamilyMap, family_map
 from benchwright.auditing.frontier import mark_dominators, mark_frontier, summarise_frontier
 from benchwright.auditing.improvability import audit_improvability
 from benchwright.auditing.noise import audit_noise
+from benchwright.auditing.panel_tables import audit_quality, checkpoints_of
 from benchwright.auditing.results import FamilyContrast, ItemAudit, WelfareAudit
 from benchwright.auditing.robustness import robustness_table
 from benchwright.auditing.welfare import activity_map, item_welfare, quadrant, quadrant_shares, rank_weights
 from benchwright.choices import WelfareChoices
 from benchwright.config import Config
 from benchwright.errors import DataError, Fault
+from benchwright.estimating.estimates import PanelEstimates
 from benchwright.logs.item_tables import ITEM, ItemTables
 
 PUBLISHED_TOLERANCE = 1e-6
 FEW_TASKS = 10
 
 
-def audit_items(tables: ItemTables, config: Config) -> ItemAudit:
-    """Audit published item tables.
+def audit_items(tables: ItemTables, config: Config, *, estimates: PanelEstimates | None = None) -> ItemAudit:
+    """Audit item tables: published ones, or those that :mod:`benchwright.auditing.panel_tables` makes of a panel.
 
     Parameters
     ----------
@@ -32,6 +34,8 @@ def audit_items(tables: ItemTables, config: Config) -> ItemAudit:
         What :func:`benchwright.logs.item_tables.read_item_tables` returned.
     config
         Every choice; randomness comes from ``config.resampling.seed`` alone.
+    estimates
+        What a panel says beyond its tables.
 
     Raises
     ------
@@ -48,11 +52,13 @@ def audit_items(tables: ItemTables, config: Config) -> ItemAudit:
             families=family_map(config.families.noise, of_source=tables.families, default="benchmark"),
             limits=config.eligibility,
             level=config.resampling.level,
+            checkpoints=None if estimates is None else checkpoints_of(estimates),
         )
     welfare = None
     if tables.loadings or tables.welfare is not None:
         welfare = _audit_welfare(tables, config)
-    return ItemAudit(welfare, improvability, noise, notes=tables.notes)
+    quality = None if estimates is None else audit_quality(estimates)
+    return ItemAudit(welfare, improvability, noise, notes=tables.notes, quality=quality)
 
 
 def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:

@@ -38,20 +38,47 @@ COLUMNS = (
     ItemColumn("cheapest_axis", "", "axis of that cost"),
     ItemColumn("cost_eligible", "", "anchor within limits and some axis improving"),
     ItemColumn("cost_rank", "rank", "place among eligible items, cheapest first"),
-    ItemColumn("cost_rank_lo", "rank", "lower end of the source's interval of that rank"),
-    ItemColumn("cost_rank_hi", "rank", "upper end of the source's interval of that rank"),
+    ItemColumn("cost_rank_lo", "rank", "lower end of that rank's interval, of the source or the residual bootstrap"),
+    ItemColumn("cost_rank_hi", "rank", "upper end of that interval"),
+    ItemColumn("cheapest_probability", "share", "replicates in which the item is among the cheapest (top share)"),
     ItemColumn("mean_score", "score", "mean over seeds and checkpoints"),
     ItemColumn("sigma2", "score^2", "variance over seeds within checkpoints, pooled"),
+    ItemColumn("sigma2_lo", "score^2", "lower end of its interval"),
+    ItemColumn("sigma2_hi", "score^2", "upper end of its interval"),
+    ItemColumn("sigma2_df", "1", "effective degrees of freedom of the variance"),
     ItemColumn("sigma", "score", "standard deviation over seeds"),
     ItemColumn("z", "1", "sigma / sqrt(p (1 - p)), p the mean score"),
     ItemColumn("margin_ratio", "1", "median log-likelihood ratio gold / runner-up; 1 a tie, below 1 gold wins"),
     ItemColumn("noise_eligible", "", "mean score and variance within limits"),
     ItemColumn("noise_rank", "rank", "place among eligible items, quietest first"),
-    ItemColumn("noise_rank_lo", "rank", "lower end of the source's interval of that rank"),
-    ItemColumn("noise_rank_hi", "rank", "upper end of the source's interval of that rank"),
+    ItemColumn("noise_rank_lo", "rank", "lower end of that rank's interval, of the source or the seed bootstrap"),
+    ItemColumn("noise_rank_hi", "rank", "upper end of that interval"),
+    ItemColumn("noisiest_probability", "share", "replicates in which the item is among the noisiest (top share)"),
+    ItemColumn("noise_why", "", "why the item has no variance"),
+    ItemColumn("n_models", "models", "models, or trainings of a single model, that its quality is judged by"),
+    ItemColumn("dead", "", "all right, all wrong, constant, not dead, or cannot tell"),
+    ItemColumn("item_rest_r", "1", "correlation with the mean of the other items over models"),
+    ItemColumn("reversed_p", "probability", "one-sided p-value of a negative correlation with the rest"),
+    ItemColumn("reversed_q", "probability", "the same after control of false discoveries"),
+    ItemColumn("quality_verdict", "", "runs against the rest, no sign of it, or cannot tell"),
+    ItemColumn("n_redundant", "items", "items that say the same beyond what the models' level explains"),
+    ItemColumn("redundant_group", "", "group of items tied by such pairs"),
     ItemColumn("weight", "reward / score", "optimal weight v* at the configured risk aversion"),
     ItemColumn("weight_share", "share", "v* divided by its sum, or by the sum of |v*| where that is not positive"),
+    ItemColumn("weight_lo", "reward / score", "lower end of its interval, slopes and noise drawn again"),
+    ItemColumn("weight_hi", "reward / score", "upper end of that interval"),
+    ItemColumn("weight_positive", "share", "draws in which the weight is positive"),
     ItemColumn("weight_undetermined", "", "the data do not determine this weight; the smallest-norm one is shown"),
+)
+SLOPE_DETAILS = (
+    ("_se", "score per slope unit", "standard error of the slope"),
+    ("_lo", "score per slope unit", "lower end of the slope's interval"),
+    ("_hi", "score per slope unit", "upper end of the slope's interval"),
+    ("_n", "runs", "runs that the slope is fitted to"),
+    ("_logit", "score per slope unit", "mean slope of a logistic curve"),
+    ("_corrected", "score per slope unit", "slope scaled so that noise does not inflate the sum of squares"),
+    ("_eb", "score per slope unit", "empirical-Bayes slope, shrunk towards its task's mean"),
+    ("_eb_sd", "score per slope unit", "posterior standard deviation of that slope"),
 )
 METADATA_KEY = "benchwright.columns"
 
@@ -62,6 +89,12 @@ def axis_columns(axes: Iterable[str]) -> tuple[ItemColumn, ...]:
         ItemColumn(f"slope_{axis.lower()}", "score per slope unit", f"slope of the score on the {axis} axis")
         for axis in axes
     )
+    details = tuple(
+        ItemColumn(f"slope_{axis.lower()}{end}", unit, f"{axis} axis: {what}")
+        for axis in axes
+        for end, unit, what in SLOPE_DETAILS
+    )
+    why = tuple(ItemColumn(f"{axis.lower()}_why", "", f"why there is no slope on the {axis} axis") for axis in axes)
     costs = tuple(
         ItemColumn(
             f"cost_{axis.lower()}_usd",
@@ -70,7 +103,7 @@ def axis_columns(axes: Iterable[str]) -> tuple[ItemColumn, ...]:
         )
         for axis in axes
     )
-    return slopes + costs
+    return slopes + details + why + costs
 
 
 def item_layer(

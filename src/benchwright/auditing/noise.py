@@ -20,10 +20,12 @@ from benchwright.auditing.families import FamilyMap
 from benchwright.auditing.ranks import published_ranks, quantile_table, rank_ascending
 from benchwright.auditing.results import NoiseAudit
 from benchwright.choices import EligibilityChoices
+from benchwright.estimating.eligibility import noise_eligible
 from benchwright.logs.item_tables import ITEM
 
 MIN_ITEMS_FOR_CORRELATION = 30
 SAME_SIGMA = 1e-3  # the stated sigma has more digits than the root of a rounded variance
+PANEL_COLUMNS = ("sigma2_lo", "sigma2_hi", "sigma2_df", "noisiest_probability", "noise_why")
 WON = 0.5  # an item whose mean score exceeds this is one that the models get right
 BY_FAMILY = {
     "family": pl.String,
@@ -46,6 +48,7 @@ def audit_noise(
     families: FamilyMap,
     limits: EligibilityChoices,
     level: float = 0.95,
+    checkpoints: int | None = None,
 ) -> NoiseAudit:
     """Normalise, rank and decompose item noise.
 
@@ -62,8 +65,15 @@ def audit_noise(
         Eligible items have ``noise_low <= p <= noise_high`` and ``sigma2 >= min_sigma2``.
     level
         Level of the interval of a family's median Z over its items.
+    checkpoints
+        K of the reference line; by default that of the limits.
+
+    Further columns of ``noise`` (``PANEL_COLUMNS``) come from a panel and are kept. ``bounded`` false: scores leave
+    [0, 1], so there is no Z and no limit on the mean score.
     """
     notes = []
+    if "bounded" not in noise.columns:
+        noise = noise.with_columns(bounded=pl.lit(True))
     p = pl.col("mean_score")
     items = noise.rename({"noise_sigma2": "sigma2", "noise_mean_phat": "mean_score"})
     root = pl.col("sigma2").sqrt()
@@ -74,8 +84,8 @@ def audit_noise(
             notes.append(f"noise_sigma_hat is not the root of noise_sigma2 in {count(off, 'row')}; the root is used.")
         root = pl.when(agrees).then("noise_sigma_hat").otherwise(root)
     items = items.with_columns(sigma=root).with_columns(
-        z=pl.when((p > 0) & (p < 1)).then(pl.col("sigma") / (p * (1 - p)).sqrt()),
-        noise_eligible=p.is_between(limits.noise_low, limits.noise_high) & (pl.col("sigma2") >= limits.min_sigma2),
+        z=pl.when((p > 0) & (p < 1) & pl.col("bounded")).then(pl.col("sigma") / (p * (1 - p)).sqrt()),
+        noise_eligible=noise_eligible(limits).fill_null(False),
     )
     if margins is None:
         items = items.with_columns(margin_ratio=pl.lit(None, dtype=pl.Float64))
@@ -93,7 +103,8 @@ def audit_noise(
         notes.append(f"Noise ranks have no intervals: {why}.")
     ranks = ranked.select(*ITEM, noise_rank="position", noise_rank_lo="rank_lo", noise_rank_hi="rank_hi")
     keep = [*ITEM, "mean_score", "sigma2", "sigma", "z", "margin_ratio", "noise_eligible"]
-    reference = 1 / np.sqrt(limits.checkpoints)
+    keep += [name for name in PANEL_COLUMNS if name in items.columns]
+    reference = 1 / np.sqrt(limits.checkpoints if checkpoints is None else checkpoints)
     normalised = eligible["z"].drop_nulls().to_numpy()
     return NoiseAudit(
         items=items.select(keep).join(ranks, on=ITEM, how="left", maintain_order="left"),

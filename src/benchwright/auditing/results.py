@@ -74,6 +74,24 @@ class NoiseAudit:
 
 
 @dataclass(frozen=True, slots=True)
+class QualityAudit:
+    """Dead items, items that run against the rest, redundant pairs.
+
+    ``items``: task, doc_id, margin_ratio (only where no noise is estimable, and choices are there), n_models, dead,
+    item_rest_r, reversed_p, reversed_q, quality_verdict, n_redundant, redundant_group. ``pairs``: the redundant pairs by
+    task and doc_id, with their correlation. ``counts``: items by verdict.
+    """
+
+    items: pl.DataFrame
+    pairs: pl.DataFrame
+    counts: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+Section = WelfareAudit | ImprovabilityAudit | NoiseAudit | QualityAudit
+
+
+@dataclass(frozen=True, slots=True)
 class ItemAudit:
     """All sections of one audit; a section that the source cannot support is None."""
 
@@ -81,9 +99,11 @@ class ItemAudit:
     improvability: ImprovabilityAudit | None
     noise: NoiseAudit | None
     notes: tuple[str, ...] = ()
+    quality: QualityAudit | None = None
 
     @property
-    def sections(self) -> Mapping[str, WelfareAudit | ImprovabilityAudit | NoiseAudit]:
+    def sections(self) -> Mapping[str, Section]:
         """The sections that were audited, by name."""
-        named = {"welfare": self.welfare, "improvability": self.improvability, "noise": self.noise}
+        named: dict[str, Section | None] = {"welfare": self.welfare, "improvability": self.improvability}
+        named |= {"noise": self.noise, "quality": self.quality}
         return {name: section for name, section in named.items() if section is not None}

@@ -151,7 +151,7 @@ def read_item_tables(
         raise UsageError(
             f"SOURCE {root} {why}",
             hint="give a folder of item tables (docs/item-tables.md), or nothing for the built-in example; "
-            "evaluation logs are not read yet",
+            "of evaluation logs make a panel first: benchwright ingest LOGS -o panel/",
         )
     unknown = set(without) - set(SECTIONS)
     if unknown:

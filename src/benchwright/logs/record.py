@@ -120,7 +120,8 @@ class Run:
     dose_unit
         What the dose counts (token, example, prompt, step), where stated.
     replicate
-        True where the log itself tells this run from others that answer the same question: none of them replaces another.
+        True where the log itself tells this run from others that answer the same question: none of them replaces
+        another.
     """
 
     model: str

@@ -1,8 +1,8 @@
 """From an item audit to weights: the aggregation game on the items that have all three statistics.
 
 Welfare w_i = (share w_auto + (1 - share) w_aug) - neutral, technology A_ik = slope / price (score per
-dollar), noise Sigma = diag(sigma2_i), curvature C = c0 I from a stated budget. All of these are choices of
-the configuration; none is in the data.
+dollar), noise Sigma = diag(sigma2_i) or, from a panel, with the covariance over seeds; curvature C = c0 I from a stated
+budget. All of these are choices of the configuration; none is in the data. From a panel, weights come with intervals.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from benchwright.auditing.results import ItemAudit
 from benchwright.choices import LabChoices
 from benchwright.config import Config
 from benchwright.errors import DataError, Fault, NoWeightsError
+from benchwright.estimating.estimates import PanelEstimates
 from benchwright.logs.item_tables import ITEM
 from benchwright.mechanism.aggregation import ItemAggregation, evaluate_scheme, optimal_weights, risk_sweep
 from benchwright.mechanism.break_even import BreakEven, break_even
 from benchwright.mechanism.calibration import calibrate_curvature
 from benchwright.mechanism.results import Calibration, OptimalWeights, RiskSweep, SchemeResult
+from benchwright.mechanism.weight_intervals import full_covariance, weight_intervals
 
 FRAMINGS = {"automation": "w_auto", "augmentation": "w_aug"}
 IN_FORCE = "in force"
+SLOPE_COLUMNS = {"ols": "", "noise-corrected": "_corrected", "empirical-bayes": "_eb"}
 STREAM = 2  # of the seed; 0 and 1 are the welfare contrasts
 SWEEP_DECADES = np.linspace(-3, 3, 25)
 NEUTRAL_POINTS = np.linspace(1.0, 5.0, 41)
@@ -83,7 +86,13 @@ class ItemWeights:
     notes: tuple[str, ...]
 
 
-def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame | None = None) -> ItemWeights:
+def weigh_items(
+    audit: ItemAudit,
+    config: Config,
+    *,
+    user_weights: pl.DataFrame | None = None,
+    estimates: PanelEstimates | None = None,
+) -> ItemWeights:
     """Solve the aggregation game on the audited items.
 
     Parameters
@@ -94,6 +103,8 @@ def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame 
         Neutral point, framing, prices, budget, risk aversion.
     user_weights
         task, doc_id, weight: a scheme to judge beside the built-in ones.
+    estimates
+        What a panel says: draws of slopes and noise for intervals, the covariance over seeds.
 
     Raises
     ------
@@ -103,16 +114,20 @@ def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame 
         ``user_weights`` lacks an item, or the calibration asked for does not exist.
     """
     items, notes = _joined(audit, config)
-    axes = audit.improvability.axes if audit.improvability is not None else ()
+    axes = priced_axes(audit, config)
     prices = np.array([config.prices[axis].usd for axis in axes])
-    technology = items.select(map(slope_name, axes)).to_numpy() / prices
+    technology = items.select(_slopes_used(items, axes, config)).to_numpy() / prices
     welfare, noise = items["welfare"].to_numpy(), items["sigma2"].to_numpy()
     calibration = _calibrate(technology, welfare, noise, config.lab)
+    variance, factor = noise, None
+    if estimates is not None and estimates.noise is not None and config.estimates.covariance == "full":
+        variance, factor = full_covariance(estimates, items, notes)
     model = ItemAggregation(
         technology,
         welfare,
         risk_aversion=config.lab.risk_aversion,
-        noise_variance=noise,
+        noise_variance=variance,
+        noise_factor=factor,
         curvature=calibration.c0,
         names=tuple(f"{task} {doc_id}" for task, doc_id in items.select(*ITEM).iter_rows()),
         axes=axes,
@@ -128,6 +143,9 @@ def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame 
     undetermined = np.zeros(items.height, dtype=bool)
     undetermined[list(optimum.undetermined)] = True
     framings = _framings(items, config)
+    intervals = None
+    if estimates is not None:
+        intervals = weight_intervals(model, estimates, items, prices, config, notes)
     return ItemWeights(
         model=model,
         items=items.with_columns(
@@ -135,6 +153,7 @@ def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame 
             weight_share=pl.Series(optimum.shares).fill_nan(None),
             weight_undetermined=undetermined,
             uniform_share=pl.lit(1.0 / items.height),
+            **({} if intervals is None else intervals),
         ),
         optimum=optimum,
         schemes=schemes,
@@ -148,6 +167,23 @@ def weigh_items(audit: ItemAudit, config: Config, *, user_weights: pl.DataFrame 
         axes=axes,
         notes=(*notes, *_notes(optimum), *(f"{text[0].upper()}{text[1:]}." for text in optimum.warnings)),
     )
+
+
+def priced_axes(audit: ItemAudit, config: Config) -> tuple[str, ...]:
+    """Return the axes that have slopes and a price."""
+    axes = () if audit.improvability is None else audit.improvability.axes
+    return tuple(axis for axis in axes if axis in config.prices)
+
+
+def _slopes_used(items: pl.DataFrame, axes: tuple[str, ...], config: Config) -> list[str]:
+    """Return the columns of the slopes that the configuration names."""
+    names = [slope_name(axis) + SLOPE_COLUMNS[config.estimates.slopes] for axis in axes]
+    if not set(names) <= set(items.columns):
+        raise DataError(
+            f"estimates.slopes = {config.estimates.slopes} needs standard errors of slopes, which item tables lack",
+            hint="audit a panel, or leave estimates.slopes at ols",
+        )
+    return names
 
 
 def _tabulated(lab: LabChoices) -> tuple[float, ...]:
@@ -188,17 +224,23 @@ def _effort(
 
 def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
     """Return the items with welfare, slopes on every axis and noise, and what was left out."""
-    if audit.welfare is None or audit.improvability is None or audit.noise is None:
-        missing = {"welfare", "improvability", "noise"} - set(audit.sections)
+    prior = 0.0 if config.lab.risk_aversion == 0 else config.lab.noise_prior
+    missing = {"welfare", "improvability", "noise"} - set(audit.sections) - (set() if prior is None else {"noise"})
+    axes = priced_axes(audit, config)
+    if missing or audit.welfare is None or audit.improvability is None:
         raise NoWeightsError(f"weights need welfare, improvability and noise; missing: {', '.join(sorted(missing))}")
+    if not axes:
+        raise NoWeightsError("weights need the price of an axis; add one to [prices] in benchwright.toml")
+    notes = []
     share = config.welfare.automation_share
-    axes = audit.improvability.axes
     slopes = [slope_name(axis) for axis in axes]
-    together = (
-        audit.welfare.items.select(*ITEM, "w_auto", "w_aug")
-        .join(audit.improvability.items, on=ITEM)
-        .join(audit.noise.items, on=ITEM)
-    )
+    together = audit.welfare.items.select(*ITEM, "w_auto", "w_aug").join(audit.improvability.items, on=ITEM)
+    if audit.noise is not None:
+        together = together.join(audit.noise.items, on=ITEM)
+    else:
+        notes.append(f"Noise is not measured: a variance of {prior:g} over seeds is taken for every item.")
+        root = float(np.sqrt(prior or 0.0))
+        together = together.with_columns(sigma2=pl.lit(prior), sigma=pl.lit(root), noise_eligible=pl.lit(True))
     complete = together.drop_nulls(["w_auto", "w_aug", "sigma2", *slopes])
     items = complete.filter(pl.col("cost_eligible") & pl.col("noise_eligible")).sort(*ITEM)
     if items.height == 0:
@@ -206,7 +248,6 @@ def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
             "no item has welfare, slopes and noise, and lies within the eligibility limits",
             hint="check that task and doc_id name the same items in all tables, or widen [eligibility]",
         )
-    notes = []
     if complete.height < together.height:
         left = together.height - complete.height
         notes.append(f"{count(left, 'item')} of all three tables without a welfare value or a slope: no weight.")
@@ -215,6 +256,7 @@ def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
         notes.append(f"{count(left, 'item')} with all three statistics outside the eligibility limits: no weight.")
     mixture = share * pl.col("w_auto") + (1 - share) * pl.col("w_aug")
     keep = [*ITEM, "w_auto", "w_aug", *slopes, "cost_usd", "cheapest_axis", "sigma2", "sigma"]
+    keep += [name for name in items.columns if name.endswith(tuple(SLOPE_COLUMNS.values())) and name not in keep]
     return items.select(keep).with_columns(welfare=mixture - config.welfare.neutral), notes
 
 

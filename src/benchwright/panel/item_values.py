@@ -53,7 +53,7 @@ class Values:
         items = items.sort("task", "doc_id").with_row_index("item")
         placed = keyed.select("place", "value", "key").join(items.select("key", "item"), on="key")
         place, item, value = (placed[name].to_numpy() for name in ("place", "item", "value"))
-        return cls(place, item, value, items.select("task", "doc_id"), _clusters(items, named))
+        return cls(place, item, value, items.select("task", "doc_id"), cluster_numbers(items, named))
 
     def matrix(self, places: Sequence[int]) -> tuple[FloatArray, IntArray]:
         """Return items x entries (a value given several times as their mean, NaN where missing) and tasks' codes."""
@@ -84,7 +84,7 @@ def collect_values(
     offered = every if tasks is None else every.filter(pl.col("task").is_in(list(tasks)))
     if offered.height == 0:
         raise DataError("the panel has no item rows for these tasks", hint="see `benchwright panel describe`")
-    chosen = _choose(offered.group_by("task", "measure").agg(entries=pl.col("entry").n_unique()), metric)
+    chosen = choose_metrics(offered.group_by("task", "measure").agg(entries=pl.col("entry").n_unique()), metric)
     table = pl.DataFrame({"task": list(chosen), "measure": list(chosen.values())}, schema_overrides={"task": pl.String})
     used = offered.join(table, on=["task", "measure"], maintain_order="left")
     counts = used.group_by("entry").agg(pl.col("n_error", "n_unscored").sum()).sort("entry")
@@ -111,8 +111,10 @@ def collect_values(
     return Values.of(pl.concat(blocks), known.collect()), chosen, counts, lacking
 
 
-def _clusters(items: pl.DataFrame, named: pl.DataFrame) -> IntArray | None:
-    """Return the number of each item's cluster; one that no log names is a cluster of its own.
+def cluster_numbers(items: pl.DataFrame, named: pl.DataFrame) -> IntArray | None:
+    """Return the number of each item's cluster, None where no log names any; an item without one is one of its own.
+
+    ``items`` has item (a row index), task and doc_id; ``named`` task, doc_id and cluster.
 
     Logs that name clusters differently join them: items are together that any chain of clusters ties.
     """
@@ -147,7 +149,7 @@ def _offered(parts: Sequence[pl.LazyFrame]) -> pl.DataFrame:
         for number, part in enumerate(parts)
     ]
     table = pl.concat(pl.collect_all(summaries)).sort("number", "run", "task", "metric", "filter", "part")
-    return table.with_columns(entry=_entry(), measure=_measure())
+    return table.with_columns(entry=_entry(), measure=measure_name())
 
 
 def _placed(part: pl.LazyFrame, used: pl.DataFrame, errors: Errors, *, whole: bool) -> pl.LazyFrame:
@@ -179,13 +181,22 @@ def _entry() -> pl.Expr:
     return pl.concat_str(parts)
 
 
-def _measure() -> pl.Expr:
+def measure_name() -> pl.Expr:
     """Return metric[filter], or the metric alone where there is one filter."""
     plain = pl.col("filter").is_null() | (pl.col("filter") == "none")
     return pl.when(plain).then(pl.col("metric")).otherwise(pl.format("{}[{}]", "metric", "filter"))
 
 
-def _choose(offered: pl.DataFrame, metric: str | None) -> dict[str, str]:
+def choose_metrics(offered: pl.DataFrame, metric: str | None) -> dict[str, str]:
+    """Return the measure of each task: the one named, else what most entries have, then the first of a fixed order.
+
+    ``offered`` has task, measure and entries, the number of entries that have it.
+
+    Raises
+    ------
+    UsageError
+        No task has the metric.
+    """
     chosen = {}
     for (task,), mine in offered.group_by("task", maintain_order=True):
         entries = dict(mine.select("measure", "entries").iter_rows())

@@ -130,7 +130,7 @@ def score_table(
         Level at which ranks are told apart, after Bonferroni's correction for all pairs.
     """
     values, chosen, counts, lacking = collect_values(panel, metric, tasks, errors, repeated)
-    notes = _version_notes(panel, list(chosen), pool_versions)
+    notes = version_notes(panel, list(chosen), pool=pool_versions)
     if lacking:
         more = f" and {len(lacking) - 10} more" if len(lacking) > 10 else ""
         notes.append(f"left out for want of this metric: {', '.join(lacking[:10])}{more}; --metric names another")
@@ -199,7 +199,7 @@ def compare_models(
         They have fewer than two items in common.
     """
     values, chosen, counts, _ = collect_values(panel, metric, None, errors, "latest")
-    _version_notes(panel, list(chosen), pool_versions)
+    version_notes(panel, list(chosen), pool=pool_versions)
     entries = counts["entry"].to_list()
     for name in (first, second):
         if name not in entries:
@@ -223,7 +223,7 @@ def compare_models(
     return Comparison(first, second, len(x), float(x.mean()), float(y.mean()), gap["micro"], se, p, mcnemar)
 
 
-def _version_notes(panel: Panel, tasks: list[str], pool: bool) -> list[str]:
+def version_notes(panel: Panel, tasks: list[str], *, pool: bool) -> list[str]:
     """Refuse, or say, that a task is there in several versions."""
     cells = panel.cells().filter("active", pl.col("task").is_in(tasks), pl.col("version").is_not_null())
     versions = cells.group_by("task").agg(pl.col("version").unique().sort()).filter(pl.col("version").list.len() > 1)

@@ -33,7 +33,9 @@ def write_report(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Path:
-    """Write items.parquet, weights.csv, summary.json, tables/ and, unless left out, report.html and figures/.
+    """Write items.parquet, weights.csv, leaderboard.csv, summary.json, tables/, report.html and figures/.
+
+    The last two can be left out; weights and leaderboard are there where the source supports them.
 
     Parameters
     ----------
@@ -67,7 +69,10 @@ def _write_numbers(report: AuditReport, stage: Path) -> None:
     items.write_parquet(stage / "items.parquet", metadata=column_metadata(items, axes))
     if report.weights is not None:
         columns = [*ITEM, "weight", "weight_share", "uniform_share", "weight_undetermined"]
+        columns += [name for name in ("weight_lo", "weight_hi", "weight_positive") if name in report.items.columns]
         _write(stage / "weights.csv", csv_text(report.weights.items.select(columns)))
+    if report.estimates is not None and report.estimates.models is not None:
+        _write(stage / "leaderboard.csv", csv_text(report.estimates.models.frame))
     folder = stage / "tables"
     folder.mkdir()
     for table in tables(report):

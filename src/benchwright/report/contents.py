@@ -10,6 +10,7 @@ import polars as pl
 from benchwright.auditing.items import item_layer
 from benchwright.auditing.results import ItemAudit
 from benchwright.config import Config
+from benchwright.estimating.estimates import PanelEstimates
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights
 
@@ -32,6 +33,8 @@ class AuditReport:
         Every choice with its value and where it came from.
     version
         Version of benchwright.
+    estimates
+        What a panel says, None where the source is item tables.
     """
 
     source: ItemTables
@@ -40,13 +43,15 @@ class AuditReport:
     no_weights: str | None
     config: Config
     version: str
+    estimates: PanelEstimates | None = None
 
     @property
     def items(self) -> pl.DataFrame:
         """The item metadata layer, one row per (task, doc_id)."""
         weights = None
         if self.weights is not None:
-            weights = self.weights.items.select(*ITEM, "weight", "weight_share", "weight_undetermined")
+            names = ("weight", "weight_share", "weight_undetermined", "weight_lo", "weight_hi", "weight_positive")
+            weights = self.weights.items.select(*ITEM, *(name for name in names if name in self.weights.items.columns))
         return item_layer(self.audit, topics=self.source.topics, weights=weights)
 
     @property
@@ -59,7 +64,16 @@ class AuditReport:
             notes += self.weights.notes
         elif self.no_weights is not None:
             notes.append(f"No weights: {self.no_weights}.")
-        return tuple(dict.fromkeys([*notes, f"No leaderboard.csv: {NO_SCORES}."]))
+        if self.no_leaderboard is not None:
+            notes.append(f"No leaderboard.csv: {self.no_leaderboard}.")
+        return tuple(dict.fromkeys(notes))
+
+    @property
+    def no_leaderboard(self) -> str | None:
+        """Why there is no leaderboard, None where there is one."""
+        if self.estimates is None:
+            return NO_SCORES
+        return self.estimates.reasons.get("models")
 
     def to_frame(self) -> pl.DataFrame:
         """Return the item metadata layer."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
 
+from benchwright._words import count, percent
+from benchwright.auditing.results import NoiseAudit
+from benchwright.estimating.estimates import PanelEstimates
 from benchwright.report import charts_audit as audit_charts
+from benchwright.report import charts_panel as panel_charts
 from benchwright.report import charts_weights as weight_charts
 from benchwright.report.contents import AuditReport
 from benchwright.report.style import WIDTH, Chart
@@ -89,9 +93,11 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
             "What a full unit of score costs, cheapest item first",
             "Each dot is an item at the price of its cheapest axis; diamonds mark the 1, 10, 50, 90 and "
             "99 % items, bars the interval of their rank. Click a name in the legend to single it out.",
-            audit_charts.cost_curve(improvability),
+            audit_charts.cost_curve(improvability) if _has_curve(report) else None,
         )
-    if noise is not None:
+    if noise is not None and report.estimates is not None:
+        yield from _panel_noise(noise, report.estimates)
+    elif noise is not None:
         yield (
             "noise-quantiles",
             "noise",
@@ -116,8 +122,144 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
             "wrong one; at the dashed line they tie.",
             audit_charts.family_margins(noise),
         )
+    if report.estimates is not None:
+        yield from _panel(report, report.estimates)
     if report.weights is not None:
         yield from _weights(report)
+
+
+def _has_curve(report: AuditReport) -> bool:
+    """Return whether items are ranked by cost; those of a panel may have no price."""
+    improvability = report.audit.improvability
+    return report.estimates is None or (improvability is not None and improvability.items["cost_rank"].count() > 1)
+
+
+def _panel_noise(noise: NoiseAudit, estimates: PanelEstimates) -> Iterator[_Row]:
+    """Yield what published tables show too, in the words of seeds or of trials, and what noise is made of."""
+    of_trials = estimates.noise is not None and estimates.noise.source == "trials"
+    over, mover = ("sampled answers", "luck of an answer") if of_trials else ("seeds", "training seed")
+    yield (
+        "noise-quantiles",
+        "noise",
+        f"How far a score moves with the {mover}, quietest first",
+        f"Standard deviation over {over} at the same checkpoint. Each dot is one that lies within the eligibility "
+        "limits; diamonds mark the 1, 10, 50, 90 and 99 % places, bars the interval of their rank.",
+        panel_charts.noise_curve(noise, over),
+    )
+    families = noise.by_family.drop_nulls("median_z").sort("median_z", descending=True)
+    shown = replace(noise, by_family=families.head(panel_charts.MAX_FAMILIES))
+    caption = f"Median Z per family: the noise over {over} divided by that of a coin with the same mean score. "
+    if of_trials:
+        shown = replace(shown, reference_z=1.0)
+        caption += "The dashed line is the coin. "
+    else:
+        caption += "The dashed line is the paper's reference 1/sqrt(K) of K checkpoints; items may lie below it. "
+    caption += "Bars are intervals of the median over the family's items."
+    if families.height > panel_charts.MAX_FAMILIES:
+        caption += f" The noisiest {panel_charts.MAX_FAMILIES} of {families.height:,} families."
+    yield (
+        "noise-families",
+        "noise",
+        "Noise by family, next to a coin flip",
+        caption,
+        audit_charts.family_noise(shown) if families.height > 1 else None,
+    )
+    yield (
+        "noise-margins",
+        "noise",
+        "Margins and noise by family",
+        "On items that models get right: log-likelihood per character of the right answer over that of the best "
+        "wrong one; at the dashed line they tie.",
+        audit_charts.family_margins(shown) if families.height > 1 else None,
+    )
+    aggregate, unit = estimates.aggregate, estimates.measured.level
+    if aggregate.reliability.height:
+        yield (
+            "seeds-needed",
+            "noise",
+            "How many seeds would settle a difference",
+            f"Standard error of a model's mean score. Below the dashed line two models that differ by "
+            f"{aggregate.score_step:g} are told apart with probability 0.8 (level 0.05). A line per number of {unit}s: "
+            "more of them average out what each moves alone, and do nothing against what a seed moves together, so "
+            "that the lines crowd; more seeds help against both.",
+            panel_charts.seeds_needed(aggregate, estimates.measured.items.height, unit),
+        )
+    yield (
+        "variance-components",
+        "noise",
+        "What moves the score of one run",
+        "Shares of the variance: what a seed keeps at all checkpoints, what it moves at single ones, the sampling of "
+        f"answers, and the drawing of other {unit}s like these. In brackets the standard deviation of one run's score "
+        "on these. A part estimated below 0 has no bar; with one checkpoint all that seeds move stands under seed."
+        + _first(panel_charts.MAX_SCOPES, aggregate.components.height, "task"),
+        panel_charts.variance_components(aggregate),
+    )
+
+
+def _panel(report: AuditReport, estimates: PanelEstimates) -> Iterator[_Row]:
+    level = percent(report.config.resampling.level, 0)
+    if estimates.slopes is not None and report.audit.improvability is not None:
+        yield (
+            "slope-certainty",
+            "improvability",
+            "Which slopes are beyond doubt",
+            f"Whether the {level} interval of an item's slope lies above 0, includes it, or lies below it; in brackets "
+            f"the items with a slope. Intervals hold one by one: where a dose moves nothing, {_rest(report)} of items "
+            "would still come out on one side.",
+            panel_charts.slope_certainty(estimates.slopes),
+        )
+    if report.audit.quality is not None:
+        yield (
+            "item-rest",
+            "quality",
+            "Do items agree with the rest?",
+            "Correlation over models of an item's score with the mean of the other items. Below 0, better models do "
+            "worse on the item, which may be chance: verdicts hold false discoveries at "
+            f"{percent(report.config.estimates.false_discovery)}.",
+            panel_charts.item_rest(report.audit.quality),
+        )
+    models = estimates.models
+    if models is not None and models.frame.height > 1:
+        many = _first(panel_charts.MAX_MODELS, models.frame.height, "model")
+        notes = "".join(f" {note}" for note in models.notes)
+        yield (
+            "model-scores",
+            "models",
+            "Models by mean score",
+            f"Bars are {level} intervals, each for itself; the uncertainty is that of {models.uncertainty}.{notes}{many}",
+            panel_charts.model_scores(models),
+        )
+        yield (
+            "model-ranks",
+            "models",
+            "The ranks that models may have",
+            f"Diamonds are the ranks seen, bars the ranks that the data allow; all bars together hold at {level}. Two "
+            f"models whose bars overlap may stand the other way round.{many}",
+            panel_charts.model_ranks(models),
+        )
+    snr = estimates.aggregate.snr.drop_nulls("snr")
+    yield (
+        "signal-to-noise",
+        "models",
+        "Signal to noise",
+        "Signal is the spread of the models' last scores, (max - min) / mean; noise the standard deviation of one "
+        f"model's score over {' or '.join(snr['noise_over'].unique().sort())}, relative to its mean, averaged over "
+        "models (Heineman et al. 2025)."
+        + (
+            f" Of {snr.height:,} tasks the {panel_charts.MAX_BARS // 2} highest and lowest."
+            if snr.height > panel_charts.MAX_BARS
+            else ""
+        ),
+        panel_charts.signal_to_noise(estimates.aggregate),
+    )
+
+
+def _first(shown: int, n: int, noun: str) -> str:
+    return f" The first {shown} of {count(n, noun)}." if n > shown else ""
+
+
+def _rest(report: AuditReport) -> str:
+    return percent(1 - report.config.resampling.level)
 
 
 def _welfare(report: AuditReport) -> Iterator[_Row]:

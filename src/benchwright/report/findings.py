@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from benchwright._words import SCHEME_NAMES, count, dollars, p_value, percent
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
+from benchwright.estimating.estimates import PanelEstimates
 from benchwright.mechanism.break_even import BreakEven
 from benchwright.mechanism.item_weights import IN_FORCE, ItemWeights
+from benchwright.report import findings_panel as panel
 from benchwright.report.contents import AuditReport
 
 AS_GOOD = 0.99
@@ -27,7 +29,7 @@ FAR_APART = 10.0
 class Finding:
     """One finding: the section it belongs to, a short title, and a few sentences."""
 
-    section: Literal["welfare", "improvability", "noise", "weights"]
+    section: panel.Section
     title: str
     text: str
 
@@ -37,13 +39,15 @@ def findings(report: AuditReport) -> tuple[Finding, ...]:
     found: list[Finding] = []
     if report.weights is not None:
         found += _weights(report.weights, report.config.welfare.neutral)
+    found += [Finding(*row) for row in panel.of_models(report)]
     audit = report.audit
     if audit.welfare is not None:
         found += _welfare(audit.welfare, report.config.welfare.quadrant_threshold)
     if audit.improvability is not None:
         found += _improvability(audit.improvability)
     if audit.noise is not None:
-        found += _noise(audit.noise)
+        found += _noise(audit.noise, report.estimates)
+    found += [Finding(*row) for row in panel.of_items(report)]
     return tuple(found)
 
 
@@ -249,18 +253,27 @@ def _priced(row: dict[str, float | None]) -> str:
     return f"{dollars(row['value'])}{rank}"
 
 
-def _noise(noise: NoiseAudit) -> Iterator[Finding]:
+def _noise(noise: NoiseAudit, estimates: PanelEstimates | None) -> Iterator[Finding]:
     table = noise.by_family.drop_nulls("median_z").sort("median_z", descending=True)
     if table.height == 0:
+        if estimates is not None:
+            yield from (Finding(*row) for row in panel.of_noise(noise, estimates))
         return
+    of_trials = estimates is not None and estimates.noise is not None and estimates.noise.source == "trials"
+    noun = "item" if estimates is None else panel.noun(estimates)
     top, low = table.row(0, named=True), table.row(-1, named=True)
-    text = f"Next to a coin flip at the same score (Z = 1), {top['family']} has a median Z of {_median_z(top)}"
+    text = f"Next to a coin flip at the same score (Z = 1), {top['family']} has a median Z of {_median_z(top, noun)}"
     if table.height > 1:
-        text += f", the most of {table.height} families; {low['family']} the least, {_median_z(low)}"
+        text += f", the most of {table.height} families; {low['family']} the least, {_median_z(low, noun)}"
     text += "."
-    if noise.share_below_reference > 0:
+    if of_trials:
         text += (
-            f" {percent(noise.share_below_reference, 0)} of all eligible items lie below the paper's reference line "
+            " This is the luck of sampling an answer, not of training. An answer that is right or wrong is a coin flip "
+            "at its own model's score: Z is near 1 where models agree and falls below as they differ."
+        )
+    elif noise.share_below_reference > 0:
+        text += (
+            f" {percent(noise.share_below_reference, 0)} of all eligible {noun}s lie below the paper's reference line "
             f"{noise.reference_z:.3f}, which is therefore no lower bound."
         )
     if top["median_ratio"] is not None and top["median_ratio"] <= 1:
@@ -268,9 +281,10 @@ def _noise(noise: NoiseAudit) -> Iterator[Finding]:
             f" Where models are right on {top['family']}, the best wrong answer's log-likelihood per character is "
             f"within {percent(1 - top['median_ratio'])} of the right one's (median)."
         )
-    yield Finding("noise", "How much of a score is the training seed", text)
+    what = "luck of one answer" if of_trials else "training seed"
+    yield Finding("noise", f"How much of a score is the {what}", text)
 
 
-def _median_z(row: dict[str, Any]) -> str:
+def _median_z(row: dict[str, Any], noun: str) -> str:
     interval = "" if row["z_lo"] is None else f", interval {row['z_lo']:.2f} to {row['z_hi']:.2f}"
-    return f"{row['median_z']:.2f} ({count(row['n'], 'item')}{interval})"
+    return f"{row['median_z']:.2f} ({count(row['n'], noun)}{interval})"

@@ -49,6 +49,7 @@ HEADINGS = {
         "the assumptions listed below; change them in benchwright.toml.",
     ),
 }
+RANKED = ("models", "tasks")
 
 
 def chart_library() -> str:
@@ -79,15 +80,17 @@ def render_page(report: AuditReport, figures: Sequence[Figure], library: str) ->
     page = environment.from_string((templates / "report.html.j2").read_text(encoding="utf-8"))
     all_tables = tables(report)
     present = {*report.audit.sections, *(("weights",) if report.weights is not None else ())}
+    present |= set() if report.estimates is None else {"models"}
+    headings = _headings(report)
     sections = [
         {
             "name": name,
-            "heading": HEADINGS[name][0],
-            "intro": HEADINGS[name][1],
+            "heading": headings[name][0],
+            "intro": headings[name][1],
             "figures": [figure for figure in figures if figure.section == name],
             "tables": [table for table in all_tables if table.section == name],
         }
-        for name in ("weights", *SECTIONS)
+        for name in ("weights", *SECTIONS, "quality", "models")
         if name in present
     ]
     return page.render(
@@ -101,6 +104,39 @@ def render_page(report: AuditReport, figures: Sequence[Figure], library: str) ->
         script=script,
         policy=_policy(library, script),
     )
+
+
+def _headings(report: AuditReport) -> dict[str, tuple[str, str]]:
+    """Return the headings; a panel names its own axes and says what its noise is of."""
+    estimates = report.estimates
+    if estimates is None:
+        return HEADINGS
+    own = {
+        "quality": (
+            "Quality: which items tell models apart?",
+            "An item that is right or wrong for every model tells nothing. One on which models do worse that do better "
+            "elsewhere lowers what the score says. Two that agree beyond the models' level say the same twice. A "
+            "verdict is given only where there are models enough for it.",
+        ),
+        "models": (
+            "Models and seeds: how sure is the ranking?",
+            "Models by mean score, with the ranks that each may have once all comparisons are made at once. "
+            + " ".join(f"{text[0].upper()}{text[1:]}." for name, text in estimates.reasons.items() if name in RANKED),
+        ),
+    }
+    if estimates.slopes is not None:
+        axes = ", ".join(estimates.slopes.axes)
+        heading, intro = HEADINGS["improvability"]
+        start = f"A line through an item's scores over the dose of an axis ({axes}) gives its slope and its error. "
+        own["improvability"] = (heading, start + intro[intro.index("Dividing") :])
+    if estimates.noise is not None and estimates.noise.source == "trials":
+        heading, intro = HEADINGS["noise"]
+        start = (
+            "The same model asked again gives another answer. Sigma is the standard deviation over the answers sampled "
+            "in one run, with nothing trained again; "
+        )
+        own["noise"] = (heading, start + intro[intro.index("Z divides") :])
+    return HEADINGS | own
 
 
 def _shown(value: object) -> str:

@@ -13,8 +13,9 @@ from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.logs.item_tables import PERSPECTIVES
 from benchwright.mechanism.item_weights import ItemWeights
-from benchwright.report.contents import NO_SCORES, AuditReport
+from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings
+from benchwright.report.summary_panel import panel_summary
 
 
 def summary(report: AuditReport) -> dict[str, Any]:
@@ -35,7 +36,8 @@ def summary(report: AuditReport) -> dict[str, Any]:
         "audit": _audit(report),
         "weights": None if report.weights is None else _weights(report.weights),
         "no_weights": report.no_weights,
-        "leaderboard": {"written": False, "why": NO_SCORES},
+        "leaderboard": {"written": report.no_leaderboard is None, "why": report.no_leaderboard},
+        "panel": None if report.estimates is None else panel_summary(report.estimates),
         "notes": report.notes,
         "assumptions": [asdict(assumption) for assumption in report.config.assumptions()],
     }

@@ -17,8 +17,9 @@ from benchwright._words import SCHEME_NAMES, dollars, percent
 from benchwright.auditing.results import FamilyContrast
 from benchwright.mechanism.item_weights import ItemWeights
 from benchwright.report.contents import AuditReport
+from benchwright.report.tables_panel import panel_tables
 
-Kind = Literal["text", "integer", "number", "percent", "dollars", "price", "p"]
+Kind = Literal["text", "integer", "number", "digits", "percent", "dollars", "price", "p"]
 HEAVIEST = 12
 
 
@@ -42,8 +43,10 @@ class TableColumn:
             return percent(value)
         if self.kind == "dollars":
             return dollars(value)
-        if self.kind == "price":
+        if self.kind == "price" or (self.kind == "digits" and abs(value) < 1000):
             return f"{value:.4g}"
+        if self.kind == "digits":
+            return f"{value:,.0f}"
         if self.kind == "p":
             return f"{value:.2g}" if value < 0.001 else f"{value:.4f}"
         return str(value)
@@ -142,6 +145,7 @@ def _tables(report: AuditReport) -> Iterator[_Row]:
         )
         yield "noise-families", "noise", f"Noise by family (map {noise.families})", columns, noise.by_family
         yield "noise-quantiles", "noise", "Items at the quantiles of noise", _quantiles("number"), noise.quantiles
+    yield from panel_tables(report)
     if report.weights is not None:
         yield from _weights(report)
 
@@ -278,7 +282,7 @@ def _weights(report: AuditReport) -> Iterator[_Row]:
         ("welfare", "welfare - neutral", "number"),
         ("cost_usd", "USD per unit of score", "dollars"),
         ("cheapest_axis", "cheapest axis"),
-        ("sigma", "seed noise", "number"),
+        ("sigma", "seed noise" if report.estimates is None else "noise", "number"),
     )
     yield "weights-ends", "weights", f"The {HEAVIEST} heaviest and the {HEAVIEST} lightest items", columns, ends
 

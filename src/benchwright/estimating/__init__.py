@@ -1,0 +1,1 @@
+"""From a panel to item statistics: noise, slopes, quality, ranks, each with its uncertainty."""

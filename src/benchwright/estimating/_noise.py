@@ -1,0 +1,193 @@
+"""Numbers behind seed noise: arrays in, arrays out. Scores are (m, R), items by runs, NaN where a cell is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from benchwright._check import FloatArray
+
+IntArray = NDArray[np.int64]
+BLOCK_ITEMS = 8192
+
+
+def residuals(values: FloatArray, checkpoint: IntArray) -> FloatArray:
+    """Return scores less their item's mean over the runs of the same checkpoint, shape (m, R).
+
+    NaN where the cell is missing or alone in its checkpoint: one run says nothing of how runs differ.
+    """
+    out = np.full(values.shape, np.nan)
+    for t in np.unique(checkpoint):
+        at = np.flatnonzero(checkpoint == t)
+        block = values[:, at]
+        known = ~np.isnan(block)
+        n = known.sum(axis=1, keepdims=True)
+        total = np.where(known, block, 0.0).sum(axis=1, keepdims=True)
+        mean = np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 1)
+        out[:, at] = block - mean
+    return out
+
+
+def pooled_variance(residual: FloatArray, checkpoint: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return sigma2 (m,) = sum_t SS_t / sum_t (n_t - 1), NaN without a pair of runs, and its divisor (m,)."""
+    df, squares = np.zeros(len(residual)), np.zeros(len(residual))
+    for t in np.unique(checkpoint):
+        block = residual[:, checkpoint == t]
+        known = ~np.isnan(block)
+        df += np.maximum(known.sum(axis=1) - 1, 0)
+        squares += np.where(known, block, 0.0).__pow__(2).sum(axis=1)
+    return np.divide(squares, df, out=np.full(df.shape, np.nan), where=df > 0), df
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeedGrid:
+    """Runs of one model that form a whole grid: ``runs`` (S, K) are columns of the scores, seeds by checkpoints."""
+
+    runs: IntArray
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds."""
+        return len(self.runs)
+
+    @property
+    def checkpoints(self) -> int:
+        """How many checkpoints."""
+        return int(self.runs.shape[1])
+
+
+def dependence(residual: FloatArray, grid: SeedGrid) -> float:
+    """Return (tr S)^2 / tr S^2 of the seeds' covariance S (K, K) over checkpoints, pooled over items.
+
+    K where checkpoints of one seed are independent and equally noisy, 1 where a seed that starts high stays high. Both
+    traces are unbiased under normality (nu = S - 1 degrees of freedom):
+    E tr Shat^2 = (1 + 1/nu) tr S^2 + (tr S)^2 / nu and E (tr Shat)^2 = (tr S)^2 + 2 tr S^2 / nu. NaN without an item
+    that has the whole grid and any noise, or with one seed; S = 2 leaves the two apart by no margin: 1, the cautious
+    end.
+    """
+    nu, length = grid.seeds - 1, grid.checkpoints
+    if nu < 1:
+        return np.nan
+    squares = traces = 0.0
+    for start in range(0, len(residual), BLOCK_ITEMS):
+        block = residual[start : start + BLOCK_ITEMS, grid.runs.ravel()]
+        block = block[~np.isnan(block).any(axis=1)].reshape(-1, grid.seeds, length)
+        gram = np.matmul(block.transpose(0, 2, 1), block) if length <= grid.seeds else None
+        small = gram if gram is not None else np.matmul(block, block.transpose(0, 2, 1))
+        squares += float(np.square(small).sum()) / nu**2
+        traces += float(np.square(np.square(block).sum(axis=(1, 2))).sum()) / nu**2
+    if traces == 0:
+        return np.nan
+    scale = 1 + 1 / nu - 2 / nu**2
+    if scale <= 0:
+        return 1.0
+    tr_s2 = (squares - traces / nu) / scale
+    tr_s_2 = traces - 2 * tr_s2 / nu
+    return float(np.clip(tr_s_2 / tr_s2, 1.0, length)) if tr_s2 > 0 else float(length)
+
+
+def effective_share(residual: FloatArray, grids: list[SeedGrid]) -> float:
+    """Return effective over nominal degrees of freedom of pooled variances (Satterthwaite 1946), in (0, 1].
+
+    With nu_g = S_g - 1 seeds to spare, K_g checkpoints and dependence rho_g of model g,
+    df = (sum nu_g K_g)^2 / sum (nu_g K_g^2 / rho_g). NaN where no grid tells.
+    """
+    nominal = spread = 0.0
+    for grid in grids:
+        rho = dependence(residual, grid)
+        if np.isnan(rho):
+            continue
+        nu, length = grid.seeds - 1, grid.checkpoints
+        nominal += nu * length
+        spread += nu * length**2 / rho
+    return nominal / spread if spread > 0 else np.nan
+
+
+def variance_interval(sigma2: FloatArray, df: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return df sigma2 / chi-square quantiles, NaN where df is 0 or unknown."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tail = (1 - level) / 2
+        low = df * sigma2 / stats.chi2.isf(tail, df)
+        high = df * sigma2 / stats.chi2.ppf(tail, df)
+    return np.where(df > 0, low, np.nan), np.where(df > 0, high, np.nan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """Variance of scores over seeds, (m,) or (1,): between seeds, and seed x checkpoint with all that remains.
+
+    Estimates are unbiased and may be negative where the truth is near 0.
+    """
+
+    seed: FloatArray
+    remainder: FloatArray
+
+
+def components(values: FloatArray, grid: SeedGrid) -> Components:
+    """Split the variance over seeds by a two-way analysis (seeds x checkpoints) for items with the whole grid."""
+    seeds, length = grid.seeds, grid.checkpoints
+    cells = values[:, grid.runs.ravel()].reshape(-1, seeds, length)
+    centred = cells - cells.mean(axis=1, keepdims=True)
+    of_seed = centred.mean(axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        between = length * np.square(of_seed).sum(axis=1) / (seeds - 1)
+        rest = np.square(centred - of_seed[:, :, None]).sum(axis=(1, 2)) / ((seeds - 1) * (length - 1))
+        return Components(seed=(between - rest) / length, remainder=rest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseFactor:
+    """Seed covariance as diag(variance) + factor factor', (m,) and (m, q), and the weight of its diagonal target."""
+
+    variance: FloatArray
+    factor: FloatArray
+    shrinkage: float
+
+
+def shrunk_covariance(residual: FloatArray, df: float) -> NoiseFactor:
+    """Shrink the seed covariance of items E E' / df towards its diagonal (Schaefer and Strimmer 2005).
+
+    ``residual`` (m, N) has no gaps. The intensity sum_{i != j} Var(s_ij) / sum_{i != j} s_ij^2, clipped to [0, 1], is
+    found from N x N products: with u_n = r_n / sqrt(df) the off-diagonal sums are those of the Gram matrix less the
+    diagonal terms. Returns (1 - lambda) E E' / df + lambda diag(s_ii); m x m matrices are never formed.
+    """
+    n = residual.shape[1]
+    unit = residual / np.sqrt(df)
+    variances = np.square(unit).sum(axis=1)
+    gram = unit.T @ unit
+    off = float(np.square(gram).sum() - np.square(variances).sum())
+    # products x_i x_j of one run, over i != j: sum of their squares, less the square of their mean over runs
+    squares = np.square(unit)
+    of_run = float(np.square(squares.sum(axis=0)).sum() - np.square(squares).sum())
+    spread = max(of_run - off / n, 0.0) * n / max(n - 1, 1)
+    shrinkage = float(np.clip(spread / off, 0.0, 1.0)) if off > 0 else 1.0
+    return NoiseFactor(
+        variance=shrinkage * variances,
+        factor=np.ascontiguousarray(np.sqrt(1 - shrinkage) * unit),
+        shrinkage=shrinkage,
+    )
+
+
+def average_covariance(residual: FloatArray, df: float) -> tuple[float, float]:
+    """Return the mean variance and the mean covariance of two items over runs of one checkpoint.
+
+    With m items, mean variance v and mean covariance c, the mean of any m' of them varies by v / m' + (1 - 1 / m') c.
+    """
+    m = len(residual)
+    v = float(np.square(residual).sum()) / df / m
+    together = float(np.square(residual.sum(axis=0)).sum()) / df
+    return v, (together - m * v) / (m * (m - 1)) if m > 1 else np.nan
+
+
+def t_interval(values: FloatArray, level: float) -> tuple[float, float, float]:
+    """Return mean, low and high of a t interval over the entries of ``values``; NaN ends with fewer than two."""
+    n = len(values)
+    mean = float(values.mean()) if n else np.nan
+    if n < 2:
+        return mean, np.nan, np.nan
+    half = float(stats.t.isf((1 - level) / 2, n - 1)) * float(values.std(ddof=1)) / np.sqrt(n)
+    return mean, mean - half, cast("float", mean + half)

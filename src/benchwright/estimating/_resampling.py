@@ -1,0 +1,260 @@
+"""Bootstraps of whole rankings: all items are re-ranked in every replicate, in chunks of a fixed size.
+
+Replicates come in chunks of ``CHUNK``, and every product of matrices has that many columns, the last chunk included, so
+that neither memory nor a last bit depends on how many chunks are held at once. Draws are made once for all items (the
+same seeds, the same models), so replicates keep the dependence between items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchwright._check import FloatArray
+
+IntArray = NDArray[np.int64]
+RankArray = NDArray[np.int32]
+CHUNK = 32
+ITEM_BLOCK = 2048  # items at a time, so that a block's replicates stay in the processor's cache
+
+Draw = Callable[[], FloatArray]  # the next chunk of replicates, (m, CHUNK)
+
+
+def tail_count(replicates: int, level: float) -> int:
+    """Return k: the interval runs from the k-th smallest of B replicates to the k-th largest, k = (B + 1) alpha / 2.
+
+    0 where B is too small for the level.
+    """
+    return int(np.floor((replicates + 1) * (1 - level) / 2 + 1e-9))
+
+
+def multiplicities(draws: IntArray, size: int) -> FloatArray:
+    """Return how often each of ``size`` units is drawn, (size, b), from draws (b, d) of positions."""
+    flat = draws + np.arange(len(draws))[:, None] * size
+    counts = np.bincount(flat.ravel(), minlength=len(draws) * size)
+    return np.ascontiguousarray(counts.reshape(len(draws), size).T.astype(np.float64))
+
+
+@dataclass(slots=True, eq=False)
+class SeedVariances:
+    """Replicates of pooled variances: seeds drawn with replacement within each checkpoint, the same for all items.
+
+    ``groups``: the columns of each checkpoint's runs. Replicate b of item i is
+    sum_t (sum_s c_ts r_its^2 - (sum_s c_ts r_its)^2 / n_it) / sum_t (n_it - 1) with multiplicities c, residuals r and
+    n_it = sum_s c_ts over the runs that the item has. 0 / 0 is NaN.
+    """
+
+    residual: FloatArray
+    groups: Sequence[IntArray]
+    rng: np.random.Generator
+
+    def __call__(self) -> FloatArray:
+        drawn = [multiplicities(self.rng.integers(len(at), size=(CHUNK, len(at))), len(at)) for at in self.groups]
+        together = np.concatenate(drawn)
+        order = np.concatenate([np.asarray(at) for at in self.groups])
+        out = np.empty((len(self.residual), CHUNK))
+        for start in range(0, len(out), ITEM_BLOCK):
+            block = self.residual[start : start + ITEM_BLOCK][:, order]
+            known = ~np.isnan(block)
+            whole = bool(known.all())
+            if not whole:
+                block = np.where(known, block, 0.0)
+            squares = np.square(block) @ together
+            df: FloatArray | float = float(sum(max(len(at) - 1, 0) for at in self.groups))
+            if not whole:
+                df = np.zeros_like(squares)
+            first = 0
+            for at, counts in zip(self.groups, drawn, strict=True):
+                sums = block[:, first : first + len(at)] @ counts
+                if whole:
+                    squares -= np.square(sums) / len(at)
+                else:
+                    n = known[:, first : first + len(at)].astype(np.float64) @ counts
+                    squares -= np.divide(np.square(sums), n, out=np.zeros_like(sums), where=n > 0)
+                    df += np.maximum(n - 1, 0)
+                first += len(at)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                out[start : start + ITEM_BLOCK] = np.maximum(squares, 0.0) / df
+        return out
+
+
+@dataclass(slots=True, eq=False)
+class ChiSquareVariances:
+    """Replicates of variances that come without their deviations: sigma2 chi2_df / df, each item on its own."""
+
+    sigma2: FloatArray
+    df: FloatArray
+    rng: np.random.Generator
+
+    def __call__(self) -> FloatArray:
+        drawn = self.rng.chisquare(self.df, size=(CHUNK, len(self.df)))
+        return np.ascontiguousarray((self.sigma2 * drawn / self.df).T)
+
+
+@dataclass(slots=True, eq=False)
+class SlopeReplicates:
+    """Replicates of slopes: residuals drawn with replacement over the models of an axis.
+
+    b*_i = b_i + sum_j a_ij e_i,d(j) with a_ij = (x_j - mean) / Sxx of the models that item i has. ``shared``: one
+    draw of models for all items (position floor(u n_i) among those that the item has, the same u), else a draw of its
+    own for each. With ``clusters`` (S, K), columns of a whole grid, seeds are drawn and keep their doses.
+    """
+
+    slope: FloatArray
+    residual: FloatArray
+    x: FloatArray
+    rng: np.random.Generator
+    shared: bool = True
+    clusters: IntArray | None = None
+
+    def __call__(self) -> FloatArray:
+        if not self.shared:
+            return self._independent()
+        if self.clusters is not None:
+            return self._by_seed(self.clusters)
+        uniform = self.rng.random((CHUNK, len(self.x)))
+        out = self._start()
+        for at, columns in self._patterns():
+            n = len(columns)
+            drawn = np.minimum((uniform[:, columns] * n).astype(np.int64), n - 1)
+            out[at] = self._placed(at, columns, drawn)
+        return out
+
+    def _placed(self, at: IntArray, columns: IntArray, drawn: IntArray) -> FloatArray:
+        """Return replicates of items ``at``, whose models are ``columns``, from draws (CHUNK, n) of positions."""
+        x, n = self.x[columns], len(columns)
+        deviation = x - x.mean()
+        lever = deviation / (deviation @ deviation)
+        flat = drawn + np.arange(CHUNK)[:, None] * n
+        weight = np.bincount(flat.ravel(), np.broadcast_to(lever, drawn.shape).ravel(), minlength=CHUNK * n)
+        table = np.ascontiguousarray(weight.reshape(CHUNK, n).T)
+        out = np.empty((len(at), CHUNK))
+        for start in range(0, len(at), ITEM_BLOCK):
+            rows = at[start : start + ITEM_BLOCK]
+            out[start : start + ITEM_BLOCK] = self.slope[rows, None] + self.residual[np.ix_(rows, columns)] @ table
+        return out
+
+    def _by_seed(self, clusters: IntArray) -> FloatArray:
+        drawn = self.rng.integers(len(clusters), size=(CHUNK, len(clusters)))
+        out = self._start()
+        columns = clusters.ravel()
+        at = np.flatnonzero(np.isfinite(self.slope) & ~np.isnan(self.residual[:, columns]).any(axis=1))
+        length = clusters.shape[1]
+        places = (drawn[:, :, None] * length + np.arange(length)).reshape(CHUNK, -1)
+        out[at] = self._placed(at, columns, places)
+        return out
+
+    def _independent(self) -> FloatArray:
+        out = self._start()
+        for at, columns in self._patterns():
+            x, n = self.x[columns], len(columns)
+            deviation = x - x.mean()
+            lever = deviation / (deviation @ deviation)
+            for start in range(0, len(at), ITEM_BLOCK):
+                rows = at[start : start + ITEM_BLOCK]
+                drawn = self.rng.integers(n, size=(len(rows), CHUNK * n))
+                picked = np.take_along_axis(self.residual[np.ix_(rows, columns)], drawn, axis=1)
+                out[rows] = self.slope[rows, None] + picked.reshape(len(rows), CHUNK, n) @ lever
+        return out
+
+    def _start(self) -> FloatArray:
+        """Return replicates that are all the slope itself, which items without residuals keep."""
+        return np.repeat(self.slope[:, None], CHUNK, axis=1)
+
+    def _patterns(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield the items that have the same models, with those models; items without residuals are left out."""
+        at = np.flatnonzero(np.isfinite(self.slope) & ~np.isnan(self.residual).all(axis=1))
+        known = np.packbits(~np.isnan(self.residual[at]), axis=1)
+        _, first, inverse = np.unique(known, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(inverse.ravel(), kind="stable")
+        ends = np.cumsum(np.bincount(inverse.ravel(), minlength=len(first)))
+        for place, stop in enumerate(ends):
+            mine = at[order[ends[place - 1] if place else 0 : stop]]
+            yield mine, np.flatnonzero(~np.isnan(self.residual[mine[0]]))
+
+
+def cheapest(slopes: Sequence[FloatArray], prices: Sequence[float]) -> FloatArray:
+    """Return min_k price_k / slope_k over positive slopes, infinite where none is: such an item ranks last."""
+    best: FloatArray | None = None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for slope, price in zip(slopes, prices, strict=True):
+            dollars = np.where(slope > 0, price / slope, np.inf)
+            best = dollars if best is None else np.minimum(best, dollars)
+    if best is None:
+        raise ValueError("no axis")
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankDraws:
+    """What stays of B re-rankings: ends of the percentile intervals, and how often an item was among the first or last.
+
+    ``low``, ``high``: (m,) ranks from 1; ``first``, ``last``: shares of replicates with rank <= top, rank > m - top.
+    """
+
+    low: RankArray
+    high: RankArray
+    first: FloatArray
+    last: FloatArray
+
+
+def rank_replicates(draw: Draw, m: int, *, replicates: int, level: float, top: int, held: int = 8) -> RankDraws:
+    """Rank m items, smallest first, in each of B replicates; ties by position; infinite values come last, then NaN.
+
+    ``held`` chunks are kept before their tails are merged; it changes memory, never a result. Time O(B m log m), memory
+    O(m (CHUNK held + B alpha)).
+    """
+    k = tail_count(replicates, level)
+    smallest, largest = (np.full((m, k), m + 1, dtype=np.int32) for _ in range(2))  # the largest from the other end
+    first, last = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
+    waiting: list[RankArray] = []
+    left = replicates
+    while left > 0:
+        ranks = _ranks(draw())[:left]
+        left -= len(ranks)
+        first += (ranks <= top).sum(axis=0)
+        last += (ranks > m - top).sum(axis=0)
+        waiting.append(ranks)
+        if len(waiting) == held or left == 0:
+            _merge(smallest, waiting)
+            _merge(largest, waiting, backwards=m + 1)
+            waiting.clear()
+    return RankDraws(
+        low=smallest.max(axis=1, initial=0),
+        high=m + 1 - largest.max(axis=1, initial=1),
+        first=first / replicates,
+        last=last / replicates,
+    )
+
+
+def _ranks(values: FloatArray) -> RankArray:
+    """Return the rank of each item in each replicate, (b, m), from values (m, b); equal values by position."""
+    rows = np.ascontiguousarray(values.T)
+    ranks = np.empty(rows.shape, dtype=np.int32)
+    places = np.arange(1, rows.shape[1] + 1, dtype=np.int32)
+    for row, out in zip(rows, ranks, strict=True):
+        at = np.flatnonzero(np.isfinite(row))
+        finite = row[at]
+        order = np.argsort(finite)  # the fast sort is not stable, and what it does to ties depends on the processor
+        placed = finite[order]
+        if not (placed[1:] > placed[:-1]).all():
+            order = np.argsort(finite, kind="stable")
+        out[at[order]] = places[: len(at)]
+        if len(at) < len(row):
+            others = np.concatenate([np.flatnonzero(np.isinf(row)), np.flatnonzero(np.isnan(row))])
+            out[others] = places[len(at) :]
+    return ranks
+
+
+def _merge(kept: RankArray, waiting: list[RankArray], *, backwards: int | None = None) -> None:
+    """Keep in ``kept`` (m, k) the k smallest of what is there and of further replicates (b, m), in place.
+
+    ``backwards``: keep the k smallest of this number less the rank. A block of items at a time.
+    """
+    for start in range(0, len(kept), ITEM_BLOCK):
+        rows = slice(start, start + ITEM_BLOCK)
+        new = [one[:, rows].T if backwards is None else backwards - one[:, rows].T for one in waiting]
+        kept[rows] = np.sort(np.concatenate([kept[rows], *new], axis=1), axis=1)[:, : kept.shape[1]]

@@ -1,0 +1,209 @@
+"""Numbers behind slopes: one regression of score on dose per item, many items at once, gaps allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchwright._check import FloatArray
+
+IntArray = NDArray[np.int64]
+BLOCK_ITEMS = 8192
+NEWTON_STEPS = 40
+NEWTON_TOLERANCE = 1e-10
+MAX_STEP = 2.0  # of standardised coefficients: a longer Newton step is cut
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fits:
+    """One line a row: (m,) arrays; NaN where an item has no two doses (slope) or no degree of freedom left (errors).
+
+    ``df`` belongs to ``standard_error``; ``residual_variance`` has divisor n - 2.
+    """
+
+    slope: FloatArray
+    intercept: FloatArray
+    standard_error: FloatArray
+    df: FloatArray
+    residual_variance: FloatArray
+    n: IntArray
+    n_doses: IntArray
+
+
+def fit_lines(y: FloatArray, x: FloatArray, *, errors: str = "ols", cluster: IntArray | None = None) -> Fits:
+    """Fit y_ij = a_i + b_i x_j + e_ij by least squares for every row of ``y`` (m, R) over its known cells.
+
+    ``errors``: "ols" (equal variances, n - 2 degrees of freedom), "hc3" (MacKinnon and White 1985, robust to unequal
+    ones), "seed" (clusters of runs: sums of scores by cluster with G / (G - 1), G - 1 degrees of freedom; in a grid
+    that all seeds share, the spread of the seeds' own slopes). Blocks of rows, so memory stays flat.
+    """
+    parts = [_fit_block(y[rows], x, errors, cluster) for rows in blocks(len(y))]
+    names = Fits.__dataclass_fields__
+    return Fits(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """Yield slices of at most ``BLOCK_ITEMS`` rows; one empty slice where there are none."""
+    for start in range(0, max(n, 1), BLOCK_ITEMS):
+        yield slice(start, start + BLOCK_ITEMS)
+
+
+def _fit_block(y: FloatArray, x: FloatArray, errors: str, cluster: IntArray | None) -> Fits:
+    known = ~np.isnan(y)
+    whole = bool(known.all())
+    mask = known.astype(np.float64)
+    filled = y if whole else np.where(known, y, 0.0)
+    n = known.sum(axis=1)
+    centre = x.mean() if len(x) else 0.0
+    u = x - centre
+    powers = mask @ np.stack([u, u * u], axis=1)
+    sums = filled @ np.stack([np.ones_like(u), u], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_u, mean_y = powers[:, 0] / n, sums[:, 0] / n
+        sxx = powers[:, 1] - n * mean_u**2
+        n_doses = _distinct_doses(known, x)
+        enough = n_doses > 1
+        sxx = np.where(enough, sxx, np.nan)
+        slope = (sums[:, 1] - mean_u * sums[:, 0]) / sxx
+        deviation = u - mean_u[:, None]
+        error = (y - mean_y[:, None]) - slope[:, None] * deviation
+        if not whole:
+            error[~known] = 0.0
+            deviation = deviation * mask
+        residual = np.einsum("ij,ij->i", error, error)
+        left = n - 2.0
+        variance = np.where(left > 0, residual / left, np.nan)
+        if errors == "ols":
+            se, df = np.sqrt(variance / sxx), left
+        elif errors == "hc3":
+            hat = (1.0 / n)[:, None] + deviation**2 / sxx[:, None]
+            se = np.sqrt(np.einsum("ij->i", (deviation * error / (1 - hat)) ** 2)) / sxx
+            se, df = np.where(np.isfinite(se) & (left > 0), se, np.nan), left
+        else:
+            se, df = _cluster_errors(deviation * error, mask, sxx, cluster)
+    return Fits(
+        slope=slope,
+        intercept=mean_y - slope * (mean_u + centre),
+        standard_error=np.where(df > 0, se, np.nan),
+        df=np.where(df > 0, df, np.nan),
+        residual_variance=variance,
+        n=n.astype(np.int64),
+        n_doses=n_doses,
+    )
+
+
+def _distinct_doses(known: NDArray[np.bool_], x: FloatArray) -> IntArray:
+    """Return how many different doses each row has."""
+    count = np.zeros(len(known), dtype=np.int64)
+    for dose in np.unique(x):
+        count += known[:, x == dose].any(axis=1)
+    return count
+
+
+def _cluster_errors(
+    scores: FloatArray, mask: FloatArray, sxx: FloatArray, cluster: IntArray | None
+) -> tuple[FloatArray, FloatArray]:
+    groups = np.arange(scores.shape[1]) if cluster is None else cluster
+    total, present = np.zeros(len(scores)), np.zeros(len(scores))
+    for group in np.unique(groups):
+        at = groups == group
+        total += scores[:, at].sum(axis=1) ** 2
+        present += mask[:, at].any(axis=1)
+    correction = np.divide(present, present - 1, out=np.full(present.shape, np.nan), where=present > 1)
+    return np.sqrt(total * correction) / sxx, present - 1
+
+
+def fitted_residuals(y: FloatArray, x: FloatArray, fits: Fits) -> FloatArray:
+    """Return y - a - b x, scaled by sqrt(n / (n - 2)) so that their mean square is the residual variance."""
+    scale = np.sqrt(np.divide(fits.n, fits.n - 2, out=np.full(len(y), np.nan), where=fits.n > 2))
+    residual: FloatArray = (y - fits.intercept[:, None] - fits.slope[:, None] * x) * scale[:, None]
+    return residual
+
+
+def logit_slopes(y: FloatArray, x: FloatArray) -> FloatArray:
+    """Return the mean slope in score of a logistic curve fitted to proportions y (m, R), NaN for rows outside [0, 1].
+
+    Fractional logit (Papke and Wooldridge 1996) with Firth's (1993) penalty, which keeps it finite where all cells
+    are 0 or 1; Newton's method on all items at once. The slope is the average of b p_j (1 - p_j) over the item's own
+    cells, which is what a line estimates but stays inside [0, 1].
+    """
+    return np.concatenate([_logit_block(y[rows], x) for rows in blocks(len(y))])
+
+
+def _logit_block(y: FloatArray, x: FloatArray) -> FloatArray:
+    known = ~np.isnan(y)
+    scale = float(x.std()) if len(x) and x.std() > 0 else 1.0
+    u = (x - x.mean()) / scale if len(x) else x
+    valid = (_distinct_doses(known, x) > 1) & ~((y < 0) | (y > 1)).any(axis=1)
+    out = np.full(len(y), np.nan)
+    if not valid.any():
+        return out
+    weight = known[valid].astype(np.float64)
+    target = np.where(known[valid], y[valid], 0.0)
+    a, b = np.zeros(len(target)), np.zeros(len(target))
+    for _ in range(NEWTON_STEPS):
+        p = 1.0 / (1.0 + np.exp(-np.clip(a[:, None] + b[:, None] * u, -500, 500)))
+        w = weight * p * (1 - p)
+        i00, i01, i11 = w.sum(axis=1), w @ u, w @ (u * u)
+        det = np.maximum(i00 * i11 - i01**2, 1e-300)
+        hat = w * (i11[:, None] - 2 * i01[:, None] * u + i00[:, None] * u**2) / det[:, None]
+        score = weight * (target - p) + hat * (0.5 - p)
+        g0, g1 = score.sum(axis=1), score @ u
+        step_a, step_b = (i11 * g0 - i01 * g1) / det, (i00 * g1 - i01 * g0) / det
+        cut = np.minimum(1.0, MAX_STEP / np.maximum(np.maximum(np.abs(step_a), np.abs(step_b)), 1e-300))
+        a, b = a + cut * step_a, b + cut * step_b
+        if max(np.abs(step_a).max(), np.abs(step_b).max()) < NEWTON_TOLERANCE:
+            break
+    p = 1.0 / (1.0 + np.exp(-np.clip(a[:, None] + b[:, None] * u, -500, 500)))
+    out[valid] = b / scale * (weight * p * (1 - p)).sum(axis=1) / weight.sum(axis=1)
+    return out
+
+
+def shrunk_slopes(slope: FloatArray, error: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return empirical-Bayes slopes and their posterior standard deviations, (m,) each.
+
+    Within a group, true slopes are taken as normal around the group's mean with variance tau^2, estimates as normal
+    around them with the given standard errors; mean and tau^2 by Paule and Mandel's (1982) moment equation, solved by
+    bisection. A slope with a standard error of 0 stays; one without stays NaN.
+    """
+    best, spread = np.full(slope.shape, np.nan), np.full(slope.shape, np.nan)
+    known = np.isfinite(slope) & np.isfinite(error)
+    for code in np.unique(group[known]):
+        at = np.flatnonzero(known & (group == code))
+        b, v = slope[at], np.square(error[at])
+        mean, tau2 = _paule_mandel(b, v)
+        share = np.divide(tau2, tau2 + v, out=np.ones_like(v), where=tau2 + v > 0)
+        best[at] = mean + share * (b - mean)
+        spread[at] = np.sqrt(share * v)
+    return best, spread
+
+
+def _paule_mandel(b: FloatArray, v: FloatArray) -> tuple[float, float]:
+    """Return mean and tau^2 with sum (b - mean)^2 / (v + tau^2) = len(b) - 1, tau^2 = 0 where it is below for all."""
+
+    def at(tau2: float) -> tuple[float, float]:
+        weight = 1.0 / np.maximum(v + tau2, 1e-300)
+        mean = float(weight @ b / weight.sum())
+        return mean, float(weight @ (b - mean) ** 2) - (len(b) - 1)
+
+    if len(b) < 2 or at(0.0)[1] <= 0:
+        return at(0.0)[0], 0.0
+    low, high = 0.0, float(b.var(ddof=1)) + float(v.max())
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle)[1] > 0 else (low, middle)
+        if high - low <= 1e-12 * high:
+            break
+    return at(high)[0], high
+
+
+def corrected_scale(slope: FloatArray, error: FloatArray) -> float:
+    """Return sqrt(1 - sum se^2 / sum b^2), 0 where noise explains all: the factor that makes sum b^2 unbiased."""
+    known = np.isfinite(slope) & np.isfinite(error)
+    total = float(np.square(slope[known]).sum())
+    if total == 0:
+        return np.nan
+    return float(np.sqrt(max(0.0, 1.0 - float(np.square(error[known]).sum()) / total)))

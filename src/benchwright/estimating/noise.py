@@ -1,0 +1,296 @@
+"""Noise of items: how far a score moves between runs that differ only in the training seed.
+
+With p_ist the score of item i at checkpoint t under seed s,
+
+    sigma2_i = sum_t sum_s (p_ist - mean_it)^2 / sum_t (S_t - 1),
+
+pooled by degrees of freedom, so that checkpoints may have different numbers of seeds; a checkpoint with one seed adds
+nothing. Where no seeds are repeated but single cells hold several trials, the variance of one trial takes its place,
+and the result says so: that is the noise of sampling answers, not of training.
+
+Interval of sigma2. df sigma2 / chi-square quantiles would be right if all N - K deviations were independent and normal.
+A seed that starts high often stays high, so they are not: df is what Satterthwaite's (1946) rule gives for the seeds'
+covariance over checkpoints, pooled over items (:func:`~benchwright.estimating._noise.dependence`). Scores that are
+only 0 or 1 are far from normal; for them df is corrected by the kurtosis of a Bernoulli variable.
+
+Ranks. Seeds are drawn with replacement within each checkpoint, the same for all items, and all items are ranked again
+(Haupt et al., arXiv 2605.30916); the interval runs from the k-th smallest to the k-th largest rank, k = (B + 1) alpha
+/ 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from benchwright._check import FloatArray
+from benchwright._words import count
+from benchwright.choices import EligibilityChoices
+from benchwright.errors import UsageError
+from benchwright.estimating import _noise as kernel
+from benchwright.estimating import _resampling as resampling
+from benchwright.estimating.eligibility import noise_eligible
+from benchwright.estimating.measure import Measurements
+
+NO_REPEATS = "no checkpoint has two runs, and no cell several trials"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseEstimate:
+    """Noise of the items of a panel.
+
+    Attributes
+    ----------
+    items
+        task, doc_id, mean_score, sigma2, sigma2_lo, sigma2_hi (null where undefined), sigma2_df (effective), n_values,
+        n_checkpoints, noise_why (why there is no variance), rank, rank_lo, rank_hi, noisiest_probability among eligible
+        items.
+    source
+        ``seeds`` or ``trials``.
+    residual : (m, R)
+        Scores less their checkpoint's mean; empty for trials.
+    effective_share
+        Effective over nominal degrees of freedom.
+    grids
+        Whole grids of seeds by checkpoints, one a lineage.
+    top
+        How many items ``noisiest_probability`` counts as the noisiest.
+    """
+
+    items: pl.DataFrame
+    source: str
+    residual: FloatArray
+    effective_share: float
+    grids: list[kernel.SeedGrid]
+    top: int
+    notes: tuple[str, ...] = field(default=())
+
+
+def seed_grids(runs: pl.DataFrame) -> list[kernel.SeedGrid]:
+    """Return for each lineage the runs of the seeds that all of its repeated checkpoints have, (S, K) columns.
+
+    ``runs`` is ``Measurements.runs.frame``. Runs without a stated seed belong to no grid: which of them is which seed
+    at another checkpoint is unknown. One checkpoint alone is a grid of any runs.
+    """
+    grids = []
+    placed = runs.with_row_index("column")
+    for (_,), lineage in placed.group_by("lineage", maintain_order=True):
+        repeated = lineage.filter(pl.col("replicate").n_unique().over("checkpoint") > 1)
+        checkpoints = repeated["checkpoint"].unique().sort()
+        if len(checkpoints) != 1:
+            repeated = repeated.drop_nulls("seed")
+        once = repeated.unique(["replicate", "checkpoint"], keep="first", maintain_order=True)
+        everywhere = once.filter(pl.len().over("replicate") == len(checkpoints))
+        seeds = everywhere["replicate"].n_unique()
+        if seeds > 1:
+            order = everywhere.sort("replicate", "checkpoint")["column"].to_numpy().astype(np.int64)
+            grids.append(kernel.SeedGrid(order.reshape(seeds, len(checkpoints))))
+    return grids
+
+
+def estimate_noise(
+    measured: Measurements,
+    *,
+    source: str,
+    limits: EligibilityChoices,
+    level: float,
+    replicates: int,
+    top_share: float,
+    rng: np.random.Generator,
+) -> NoiseEstimate | None:
+    """Estimate the noise of every item; None where nothing is repeated.
+
+    Parameters
+    ----------
+    measured
+        The panel's values.
+    source
+        ``seeds``, ``trials``, or ``auto``: seeds where any checkpoint has two runs.
+    limits
+        Items that are ranked.
+    level
+        Of all intervals.
+    replicates
+        Bootstraps of the ranking.
+    top_share
+        Share of eligible items that counts as the noisiest.
+
+    Raises
+    ------
+    UsageError
+        ``replicates`` is too small for the level.
+    """
+    check_replicates(replicates, level)
+    has_seeds = bool((measured.noise["df"].fill_null(0) > 0).any())
+    by_seeds = source == "seeds" or (source == "auto" and has_seeds)
+    table = measured.noise if by_seeds else measured.trial_noise
+    if not (table["df"].fill_null(0) > 0).any():
+        return None
+    residual = np.empty((len(measured.value), 0))
+    grids: list[kernel.SeedGrid] = []
+    share = 1.0
+    notes = []
+    if by_seeds:
+        residual = kernel.residuals(measured.value, measured.checkpoint)
+        grids = seed_grids(measured.runs.frame)
+        share = kernel.effective_share(residual, grids)
+        notes += _seed_notes(measured, residual, share)
+        share = 1.0 if np.isnan(share) else share
+    else:
+        notes.append("Noise is that of single trials (samples of answers by one model), not of training seeds.")
+    nominal = table["df"].fill_null(0).to_numpy().astype(np.float64)
+    sigma2 = table["sigma2"].fill_null(np.nan).to_numpy()
+    df = nominal * share * _kurtosis_share(measured, sigma2, nominal, by_seeds=by_seeds)
+    low, high = kernel.variance_interval(np.where(sigma2 > 0, sigma2, np.nan), df, level)  # no spread seen: no interval
+    why = pl.when(pl.col("sigma2").is_null()).then(
+        pl.lit("no two runs at one checkpoint" if by_seeds else "no repeats")
+    )
+    items = measured.items.with_columns(
+        table.select("mean_score", "sigma2", "n_values", "n_checkpoints"),
+        sigma2_lo=pl.Series(low).fill_nan(None),
+        sigma2_hi=pl.Series(high).fill_nan(None),
+        sigma2_df=pl.Series(np.where(df > 0, df, np.nan)).fill_nan(None),
+    ).with_columns(noise_why=why, bounded=pl.Series(measured.bounded))
+    eligible = items.select(noise_eligible(limits).fill_null(False)).to_series().to_numpy()
+    ranks, top = _ranks(residual, measured.checkpoint, sigma2, df, eligible, level, replicates, top_share, rng)
+    lacking = int(items["sigma2"].null_count())
+    if lacking:
+        notes.append(f"Noise of {count(lacking, 'item')} is not estimable: {items['noise_why'].drop_nulls()[0]}.")
+    return NoiseEstimate(
+        items.drop("bounded").with_columns(ranks),
+        "seeds" if by_seeds else "trials",
+        residual,
+        share,
+        grids,
+        top,
+        tuple(notes),
+    )
+
+
+def check_replicates(replicates: int, level: float) -> None:
+    """Raise unless an interval of this level can be read off so many replicates."""
+    if resampling.tail_count(replicates, level) < 1:
+        least = int(np.ceil(2 / (1 - level) - 1 - 1e-9))
+        raise UsageError(
+            f"`estimates.replicates` must be at least {least} for intervals of level {level:g}, got {replicates}",
+            hint=f"--set estimates.replicates={max(1000, least)}",
+        )
+
+
+def _seed_notes(measured: Measurements, residual: FloatArray, share: float) -> list[str]:
+    notes = []
+    if not np.nansum(np.abs(residual)) > 0:
+        notes.append(
+            "All runs of a checkpoint are identical (greedy decoding of one model, or copies?): their noise is 0, "
+            "which says nothing of training again."
+        )
+    elif np.isnan(share):
+        notes.append(
+            "No lineage has the same seeds at all its checkpoints, so intervals of variances take checkpoints for "
+            "independent and are rather too narrow."
+        )
+    names = measured.runs.frame["name"].n_unique()
+    if names > 1:
+        notes.append(f"Noise is pooled over {names} models; estimates.models names those to use.")
+    return notes
+
+
+def _kurtosis_share(measured: Measurements, sigma2: FloatArray, nominal: FloatArray, *, by_seeds: bool) -> FloatArray:
+    """Return what the kurtosis of 0/1 scores does to degrees of freedom, (m,); 1 for other scores.
+
+    With v = p (1 - p), the sample variance of n Bernoulli draws has variance v (1 - 3 v) / n - v^2 (n - 3) / (n (n -
+    1)), against 2 v^2 / (n - 1) under normality.
+    """
+    value = measured.value
+    if by_seeds:
+        binary = (np.isnan(value) | (value == 0) | (value == 1)).all(axis=1)
+    else:
+        whole = np.abs(value * measured.trials - np.round(value * measured.trials)) < 1e-6
+        binary = (np.isnan(value) | whole).all(axis=1) & measured.bounded
+    groups = _group_count(measured, by_seeds=by_seeds)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        n = nominal / groups + 1
+        v = np.minimum(sigma2, 0.25)
+        spread = v * (1 - 3 * v) / n - v**2 * (n - 3) / (n * (n - 1))
+        share = (2 * v**2 / (n - 1)) / spread
+    return np.where(binary & (sigma2 > 0) & np.isfinite(share), share, 1.0)
+
+
+def _group_count(measured: Measurements, *, by_seeds: bool) -> NDArray[np.int64]:
+    """Return how many groups (checkpoints, or cells) the variance of each item is pooled over."""
+    if by_seeds:
+        groups = measured.noise["n_checkpoints"].fill_null(0).to_numpy().astype(np.int64)
+    else:
+        groups = (measured.trials > 1).sum(axis=1)
+    return np.asarray(np.maximum(groups, 1), dtype=np.int64)
+
+
+def _ranks(
+    residual: FloatArray,
+    checkpoint: NDArray[np.int64],
+    sigma2: FloatArray,
+    df: FloatArray,
+    eligible: NDArray[np.bool_],
+    level: float,
+    replicates: int,
+    top_share: float,
+    rng: np.random.Generator,
+) -> tuple[list[pl.Series], int]:
+    """Rank the eligible items by variance, quietest first, with intervals."""
+    at = np.flatnonzero(eligible)
+    m = len(at)
+    top = max(1, round(top_share * m))
+    columns = {name: np.full(len(sigma2), np.nan) for name in ("rank", "rank_lo", "rank_hi", "noisiest_probability")}
+    if m:
+        draw = _variance_draws(residual, checkpoint, sigma2, df, at, rng)
+        drawn = resampling.rank_replicates(draw, m, replicates=replicates, level=level, top=top)
+        order = np.lexsort((np.arange(m), sigma2[at]))
+        columns["rank"][at[order]] = np.arange(1, m + 1)
+        columns["rank_lo"][at], columns["rank_hi"][at] = drawn.low, drawn.high
+        columns["noisiest_probability"][at] = drawn.last
+    series = [pl.Series(name, values).fill_nan(None) for name, values in columns.items()]
+    return [one.cast(pl.Int64) if one.name.startswith("rank") else one for one in series], top
+
+
+def _variance_draws(
+    residual: FloatArray,
+    checkpoint: NDArray[np.int64],
+    sigma2: FloatArray,
+    df: FloatArray,
+    rows: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> resampling.Draw:
+    if not residual.shape[1]:
+        return resampling.ChiSquareVariances(sigma2[rows], df[rows], rng)
+    groups = [np.flatnonzero(checkpoint == t) for t in np.unique(checkpoint)]
+    repeated = [group for group in groups if len(group) > 1]
+    return resampling.SeedVariances(np.ascontiguousarray(residual[rows]), repeated, rng)
+
+
+def variance_draws(
+    noise: NoiseEstimate, measured: Measurements, rows: NDArray[np.int64], *, rng: np.random.Generator
+) -> resampling.Draw:
+    """Return the bootstrap of some items' variances: seeds drawn again, or chi-square draws for trials."""
+    sigma2, df = (noise.items[name].fill_null(np.nan).to_numpy() for name in ("sigma2", "sigma2_df"))
+    return _variance_draws(noise.residual, measured.checkpoint, sigma2, df, rows, rng)
+
+
+def seed_covariance(noise: NoiseEstimate, rows: NDArray[np.int64]) -> kernel.NoiseFactor | None:
+    """Return the covariance over seeds of some items, shrunk towards its diagonal; None where a cell is missing.
+
+    ``rows``: places of the items. See :func:`~benchwright.estimating._noise.shrunk_covariance`.
+    """
+    if noise.source != "seeds":
+        return None
+    known = ~np.isnan(noise.residual).all(axis=0)
+    block = noise.residual[np.ix_(rows, np.flatnonzero(known))]
+    df = noise.items["sigma2_df"].to_numpy()[rows]
+    if np.isnan(block).any() or not len(rows) or not np.isfinite(df).all():
+        return None
+    squares = np.square(block).sum(axis=1)
+    sigma2 = noise.items["sigma2"].to_numpy()[rows]
+    nominal = float(np.nanmax(np.divide(squares, sigma2, out=np.full_like(squares, np.nan), where=sigma2 > 0)))
+    return kernel.shrunk_covariance(block, nominal) if np.isfinite(nominal) else None

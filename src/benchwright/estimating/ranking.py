@@ -1,0 +1,200 @@
+"""Models and tasks ranked by mean score, with confidence sets that hold for the whole ranking at once.
+
+A model is a lineage at its last checkpoint. Where every model was trained with two seeds or more, the uncertainty is
+that of training again on these items: t intervals over seeds, models independent. Else, where items are many, it is
+that of drawing other items: differences between models are paired, items the units. Else it is the standard errors
+that the logs state. The result says which. Rank sets follow Mogstad, Romano, Shaikh and Wilhelm (2024),
+:mod:`benchwright.estimating.rank_sets`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from benchwright._check import FloatArray
+from benchwright._words import count
+from benchwright.estimating.measure import Measurements
+from benchwright.estimating.rank_sets import RankSets, from_replicates, from_standard_errors
+from benchwright.panel.scores import FEW_CLUSTERS
+
+MAX_RANKED = 1000
+DRAWS = 2000
+TABLE = {
+    "name": pl.String,
+    "n_items": pl.Int64,
+    "n_seeds": pl.Int64,
+    "score": pl.Float64,
+    "standard_error": pl.Float64,
+    "score_lo": pl.Float64,
+    "score_hi": pl.Float64,
+    "rank": pl.Int64,
+    "rank_lo": pl.Int64,
+    "rank_hi": pl.Int64,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Models, or tasks, by mean score.
+
+    ``frame``: name, n_items, n_seeds, score, standard_error, score_lo, score_hi, rank, rank_lo, rank_hi, best first;
+    intervals of scores hold one by one, rank sets all at once. ``uncertainty``: seeds, items or stated errors.
+    """
+
+    frame: pl.DataFrame
+    uncertainty: str
+    method: str
+    notes: tuple[str, ...] = ()
+
+
+def rank_models(measured: Measurements, *, level: float, rng: np.random.Generator) -> Ranking | str:
+    """Rank the models on the items that all of them have, or say why they cannot be."""
+    columns = last_runs(measured)
+    if len(columns) > MAX_RANKED:
+        return f"there are {len(columns):,} models, more than {MAX_RANKED:,}; estimates.models names those to rank"
+    notes: list[str] = []
+    names = list(columns)
+    every = np.concatenate(list(columns.values()))
+    common = ~np.isnan(measured.value[:, every]).any(axis=1)
+    if not common.any():
+        return "no item has a value for every model; estimates.models names those to rank"
+    left = int((~common).sum())
+    if left:
+        notes.append(f"{count(left, 'item')} that some model lacks are left out of the ranking of models.")
+    per_model = [measured.value[np.ix_(common, at)] for at in columns.values()]
+    n_seeds = [block.shape[1] for block in per_model]
+    n_items = int(common.sum())
+    score = np.array([block.mean() for block in per_model])
+    if min(n_seeds) > 1:
+        of_seeds = [block.mean(axis=0) for block in per_model]
+        error = np.array([float(one.std(ddof=1)) / np.sqrt(len(one)) for one in of_seeds])
+        df = np.array(n_seeds, dtype=float) - 1
+        sets = from_standard_errors(score, error, df=df, level=level, replicates=DRAWS, rng=rng)
+        what = "training again with other seeds, on these items"
+        return _ranking(names, n_items, n_seeds, score, error, df, sets, what, level, notes)
+    matrix = np.stack([block.mean(axis=1) for block in per_model], axis=1)
+    stated = measured.stderr[np.ix_(common, every)]
+    if measured.level == "task" and not np.isnan(stated).any():
+        error = np.array([float(np.sqrt(np.square(measured.stderr[np.ix_(common, at)]).mean(axis=1).sum())) / n_items
+                          for at in columns.values()])  # fmt: skip
+        df = np.full(len(names), np.inf)
+        sets = from_standard_errors(score, error, level=level, replicates=DRAWS, rng=rng)
+        what = "the standard errors that the logs state, as if models were independent"
+    elif n_items > 1:
+        clusters = None if measured.clusters is None else measured.clusters[common]
+        units = n_items if clusters is None else len(np.unique(clusters))
+        if units < 2:
+            return f"all {n_items} items share one cluster, which leaves no standard error"
+        error, df = _item_errors(matrix, clusters), np.full(len(names), units - 1.0)
+        sets = from_replicates(matrix, level=level, replicates=DRAWS, rng=rng, cluster=clusters)
+        what = f"drawing other {measured.level}s like these; differences are paired"
+        if units < n_items:
+            what = "drawing other clusters of items like these; differences are paired"
+            few = "; too few to trust the standard errors, which are rather too small" if units < FEW_CLUSTERS else ""
+            notes.append(f"{n_items:,} items are in {units:,} clusters{few}.")
+    else:
+        return "one item, one seed and no stated error leave nothing that tells how sure a score is"
+    return _ranking(names, n_items, n_seeds, score, error, df, sets, what, level, notes)
+
+
+def _item_errors(matrix: FloatArray, clusters: NDArray[np.int64] | None) -> FloatArray:
+    """Return the standard error of each column's mean; clusters are summed, with G / (G - 1)."""
+    n = len(matrix)
+    centred = matrix - matrix.mean(axis=0)
+    if clusters is not None:
+        _, at = np.unique(clusters, return_inverse=True)
+        sums = np.zeros((int(at.max()) + 1, matrix.shape[1]))
+        np.add.at(sums, at, centred)
+        centred = sums
+    units = len(centred)
+    error: FloatArray = np.sqrt(np.square(centred).sum(axis=0) * units / (units - 1)) / n
+    return error
+
+
+def rank_tasks(measured: Measurements, *, level: float, rng: np.random.Generator) -> Ranking | str:
+    """Rank the tasks by their mean over all runs, easiest first, or say why they cannot be.
+
+    Tasks of items: items are the units. Stated task scores: the runs that have all tasks are the units, paired.
+    """
+    tasks = measured.items["task"]
+    names = tasks.unique(maintain_order=True).to_list()
+    if not 2 <= len(names) <= MAX_RANKED:
+        return f"there {'is one task' if len(names) == 1 else f'are {len(names):,} tasks'}"
+    if measured.level == "task":
+        values = measured.value[:, ~np.isnan(measured.value).any(axis=0)].T
+        if len(values) < 2:
+            return "fewer than two runs have every task"
+        error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+        df = np.full(len(names), len(values) - 1.0)
+        sets = from_replicates(values, level=level, replicates=DRAWS, rng=rng)
+        return _ranking(names, None, [len(values)] * len(names), values.mean(axis=0), error, df, sets,
+                        "other runs like these; differences are paired", level, [])  # fmt: skip
+    known = ~np.isnan(measured.value)
+    per_item = np.where(known, measured.value, 0.0).sum(axis=1) / known.sum(axis=1)
+    table = pl.DataFrame({"task": tasks, "x": per_item}).group_by("task", maintain_order=True)
+    of_task = table.agg(n=pl.len(), mean=pl.col("x").mean(), sd=pl.col("x").std(ddof=1))
+    if (of_task["n"] < 2).any():
+        return "a task has one item, which leaves nothing that tells how items differ"
+    n = of_task["n"].to_numpy().astype(float)
+    error = of_task["sd"].to_numpy() / np.sqrt(n)
+    score = of_task["mean"].to_numpy()
+    sets = from_standard_errors(score, error, df=n - 1, level=level, replicates=DRAWS, rng=rng)
+    return _ranking(of_task["task"].to_list(), of_task["n"].to_list(), None, score, error, n - 1, sets,
+                    "drawing other items like these", level, [])  # fmt: skip
+
+
+def last_runs(measured: Measurements) -> dict[str, NDArray[np.int64]]:
+    """Return the columns of each lineage's last checkpoint, by what tells the lineages apart."""
+    frame = measured.runs.frame.with_row_index("column").with_columns(
+        late=pl.struct("step", "dose", "checkpoint").rank("dense").over("lineage")
+    )
+    last = frame.filter(pl.col("late") == pl.col("late").max().over("lineage"))
+    shown = {}
+    told = [
+        name
+        for name in ("revision", "setting", "axis")
+        if last.group_by("name").agg(pl.col(name).n_unique())[name].max() != 1
+    ]
+    for _, mine in last.group_by("lineage", maintain_order=True):
+        first = mine.row(0, named=True)
+        extra = ", ".join(str(first[name]) for name in told if first[name] is not None)
+        name = f"{first['name']} [{extra}]" if extra else first["name"]
+        shown[name] = mine["column"].to_numpy().astype(np.int64)
+    return shown
+
+
+def _ranking(
+    names: list[str],
+    n_items: int | list[int] | None,
+    n_seeds: list[int] | None,
+    score: FloatArray,
+    error: FloatArray,
+    df: FloatArray,
+    sets: RankSets,
+    uncertainty: str,
+    level: float,
+    notes: list[str],
+) -> Ranking:
+    half = stats.t.isf((1 - level) / 2, df) * error
+    m = len(names)
+    frame = pl.DataFrame(
+        {
+            "name": names,
+            "n_items": [n_items] * m if n_items is None or isinstance(n_items, int) else n_items,
+            "n_seeds": [None] * m if n_seeds is None else n_seeds,
+            "score": score,
+            "standard_error": error,
+            "score_lo": score - half,
+            "score_hi": score + half,
+            "rank": sets.rank,
+            "rank_lo": sets.lo,
+            "rank_hi": sets.hi,
+        },
+        schema=TABLE,
+    )
+    return Ranking(frame.sort("rank", "name"), uncertainty, sets.method, tuple(notes))

@@ -1,0 +1,264 @@
+"""Improvability of items: the slope of the score on the dose of each training axis, with its error.
+
+For item i and axis k, over the runs on the axis' grid, p_ij = a_i + beta_ik x_j + e_ij by least squares; x is the
+dose in slope units (10^9 tokens, say), so beta is score per slope unit and price / beta dollars per 1.0 of score.
+
+Standard errors. ``ols``: equal variances, n - 2 degrees of freedom. ``hc3`` (MacKinnon and White 1985): unequal ones.
+``seed``: the runs of one seed share what that seed does at all doses, so sums of scores by seed are squared, with
+S / (S - 1) and S - 1 degrees of freedom; where all seeds have the same doses that is the t interval of the seeds' own
+slopes, exact for normal ones. ``auto`` takes seed where two seeds or more have two doses each, else ols. Intervals are
+t intervals.
+
+Beside: the mean slope of a logistic curve, which stays inside [0, 1]; slopes scaled so that their sum of squares is
+free of noise; and empirical-Bayes slopes, shrunk towards the mean of their task.
+
+Cost ranks. Residuals of each axis' fit are drawn again, all items are priced and ranked again (Haupt et al., arXiv
+2605.30916); by ``residual_draws`` the draw of models is one for all items, which keeps their dependence, or one for
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from benchwright._check import FloatArray
+from benchwright._words import count
+from benchwright.choices import EligibilityChoices, EstimateChoices, Price
+from benchwright.estimating import _resampling as resampling
+from benchwright.estimating import _slopes as kernel
+from benchwright.estimating.eligibility import cost_eligible
+from benchwright.estimating.measure import ITEM, Measurements
+from benchwright.estimating.noise import check_replicates
+
+FEW_ITEMS = 10  # a task with fewer is shrunk together with the other small ones
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AxisFit:
+    """The fits of one axis: ``columns`` are the runs of its grid, ``x`` their doses in slope units."""
+
+    axis: str
+    columns: IntArray
+    x: FloatArray
+    fits: kernel.Fits
+    errors: str
+    seeds: IntArray | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlopeEstimate:
+    """Slopes of the items of a panel.
+
+    Attributes
+    ----------
+    items
+        task, doc_id, anchor, per axis (lower case): slope_<axis>, _se, _lo, _hi, _n, _logit, _corrected, _eb, _eb_sd;
+        null where not estimable, then <axis>_why says why; rank, rank_lo, rank_hi, cheapest_probability among
+        eligible items.
+    axes
+        The axes with a slope for some item, as the panel names them.
+    fits
+        What belongs to each axis.
+    top
+        How many items ``cheapest_probability`` counts as the cheapest.
+    """
+
+    items: pl.DataFrame
+    axes: tuple[str, ...]
+    fits: Mapping[str, AxisFit]
+    top: int
+    notes: tuple[str, ...] = ()
+
+
+def estimate_slopes(
+    measured: Measurements,
+    *,
+    prices: Mapping[str, Price],
+    choices: EstimateChoices,
+    limits: EligibilityChoices,
+    level: float,
+    rng: np.random.Generator,
+) -> SlopeEstimate | None:
+    """Fit every item on every axis; None where no axis has two doses.
+
+    Raises
+    ------
+    UsageError
+        ``choices.replicates`` is too small for the level.
+    """
+    check_replicates(choices.replicates, level)
+    notes: list[str] = []
+    fits = {}
+    for (name,), grid in measured.grid.group_by("axis", maintain_order=True):
+        axis = str(name)
+        if grid["x"].n_unique() < 2:
+            notes.append(f"Axis {axis}: a single dose, so no slope is estimable.")
+            continue
+        fits[axis] = _fit_axis(measured, axis, grid, choices.slope_errors)
+        notes += _axis_notes(measured, fits[axis])
+    if not fits:
+        return None
+    items = measured.items.with_columns(anchor=_anchor(measured, fits, notes))
+    for fit in fits.values():
+        items = items.with_columns(_columns(measured, fit, level))
+    unpriced = [axis for axis in fits if axis not in prices]
+    for axis in unpriced:
+        example = f'{axis} = {{ usd = 1.0, per = "one unit" }}'
+        notes.append(
+            f"Axis {axis} has slopes but no price, so no costs: add {example} to [prices] in benchwright.toml."
+        )
+    ranks, top = _ranks(measured, items, fits, prices, choices, limits, level, rng)
+    return SlopeEstimate(items.with_columns(ranks), tuple(fits), fits, top, tuple(notes))
+
+
+def _fit_axis(measured: Measurements, axis: str, grid: pl.DataFrame, errors: str) -> AxisFit:
+    columns, x = grid["run"].to_numpy(), grid["x"].to_numpy()
+    seeds = _seeds(measured, columns, x)
+    if errors == "auto":
+        errors = "ols" if seeds is None else "seed"
+    stated = measured.runs.frame["replicate"].to_numpy()[columns]
+    fits = kernel.fit_lines(measured.value[:, columns], x, errors=errors, cluster=stated)
+    engine = measured.slopes.filter(pl.col("axis") == axis)
+    joined = measured.items.join(engine, on=ITEM, how="left", maintain_order="left")
+    slope, intercept = (joined[name].fill_null(np.nan).to_numpy() for name in ("slope", "intercept"))
+    return AxisFit(axis, columns, x, replace(fits, slope=slope, intercept=intercept), errors, seeds)
+
+
+def _seeds(measured: Measurements, columns: IntArray, x: FloatArray) -> IntArray | None:
+    """Return the seeds of a grid if two or more of them have two doses each, else None."""
+    frame = measured.runs.frame.select("replicate", "seed")[columns.tolist()].with_columns(x=pl.Series(x))
+    doses = frame.drop_nulls("seed").group_by("replicate").agg(n=pl.col("x").n_unique())
+    repeated = doses.filter(pl.col("n") > 1).height > 1
+    return frame["replicate"].to_numpy() if repeated and frame["seed"].null_count() == 0 else None
+
+
+def _axis_notes(measured: Measurements, fit: AxisFit) -> list[str]:
+    notes = []
+    frame = measured.runs.frame[fit.columns.tolist()]
+    if frame["name"].n_unique() > 1:
+        notes.append(
+            f"Axis {fit.axis}: {frame['name'].n_unique()} models share one line per item, whatever their own level; "
+            "estimates.models names those to use."
+        )
+    single = int((fit.fits.n_doses == 1).sum())
+    if single:
+        notes.append(f"Axis {fit.axis}: {count(single, 'item')} with a single dose have no slope.")
+    return notes
+
+
+def _anchor(measured: Measurements, fits: Mapping[str, AxisFit], notes: list[str]) -> pl.Series:
+    """Return each item's mean score over the anchor's runs: those marked, else the smallest dose of each axis."""
+    at = np.flatnonzero(measured.runs.frame["is_anchor"].to_numpy())
+    if not len(at):
+        at = np.unique(np.concatenate([fit.columns[fit.x == fit.x.min()] for fit in fits.values()]))
+        notes.append(
+            f"The anchor of costs is the smallest dose of each axis ({count(len(at), 'run')}); "
+            "estimates.anchor names another."
+        )
+    block = measured.value[:, at]
+    known = ~np.isnan(block)
+    n = known.sum(axis=1)
+    mean = np.divide(np.where(known, block, 0.0).sum(axis=1), n, out=np.full(len(block), np.nan), where=n > 0)
+    return pl.Series("anchor", mean).fill_nan(None)
+
+
+def _columns(measured: Measurements, fit: AxisFit, level: float) -> list[pl.Series]:
+    """Return the columns of one axis."""
+    fits = fit.fits
+    with np.errstate(invalid="ignore"):
+        half = stats.t.isf((1 - level) / 2, fits.df) * fits.standard_error
+    logit = kernel.logit_slopes(measured.value[:, fit.columns], fit.x)
+    best, spread = kernel.shrunk_slopes(fits.slope, fits.standard_error, _groups(measured.items["task"]))
+    scale = kernel.corrected_scale(fits.slope, fits.standard_error)
+    values = {
+        "": fits.slope,
+        "_se": fits.standard_error,
+        "_lo": fits.slope - half,
+        "_hi": fits.slope + half,
+        "_logit": np.where(np.isfinite(fits.slope), logit, np.nan),
+        "_corrected": fits.slope * scale,
+        "_eb": best,
+        "_eb_sd": spread,
+    }
+    name = f"slope_{fit.axis.lower()}"
+    columns = [pl.Series(name + suffix, value).fill_nan(None) for suffix, value in values.items()]
+    why = np.where(fits.n == 0, "no run", np.where(fits.n_doses < 2, "a single dose", ""))
+    reason = pl.Series(f"{fit.axis.lower()}_why", why)
+    return [*columns, pl.Series(name + "_n", fits.n), reason.set(reason == "", None)]
+
+
+def _groups(tasks: pl.Series) -> IntArray:
+    """Return a code for each task, one for all small tasks together."""
+    table = tasks.to_frame().with_columns(n=pl.len().over("task"))
+    named = table.select(pl.when(pl.col("n") >= FEW_ITEMS).then("task").rank("dense").fill_null(0)).to_series()
+    return named.cast(pl.Int64).to_numpy()
+
+
+def whole_grid(fit: AxisFit) -> IntArray | None:
+    """Return columns (S, K) within the axis' grid where every seed has every dose once, else None."""
+    if fit.seeds is None:
+        return None
+    seeds, doses = np.unique(fit.seeds), np.unique(fit.x)
+    if len(seeds) * len(doses) != len(fit.x):
+        return None
+    order = np.lexsort((fit.x, fit.seeds)).reshape(len(seeds), len(doses))
+    whole = (fit.x[order] == doses).all() and (fit.seeds[order] == seeds[:, None]).all()
+    return order.astype(np.int64) if whole else None
+
+
+def slope_draws(
+    measured: Measurements, fit: AxisFit, rows: IntArray, *, shared: bool, rng: np.random.Generator
+) -> resampling.SlopeReplicates:
+    """Return the residual bootstrap of some items' slopes on one axis."""
+    fits = kernel.Fits(**{name: getattr(fit.fits, name)[rows] for name in kernel.Fits.__dataclass_fields__})
+    y = measured.value[np.ix_(rows, fit.columns)]
+    return resampling.SlopeReplicates(
+        fits.slope, kernel.fitted_residuals(y, fit.x, fits), fit.x, rng, shared=shared, clusters=whole_grid(fit)
+    )
+
+
+def _ranks(
+    measured: Measurements,
+    items: pl.DataFrame,
+    fits: Mapping[str, AxisFit],
+    prices: Mapping[str, Price],
+    choices: EstimateChoices,
+    limits: EligibilityChoices,
+    level: float,
+    rng: np.random.Generator,
+) -> tuple[list[pl.Series], int]:
+    """Rank the eligible items by dollars per unit of score, cheapest first, with intervals."""
+    priced = {axis: fit for axis, fit in fits.items() if axis in prices}
+    columns = {name: np.full(items.height, np.nan) for name in ("rank", "rank_lo", "rank_hi", "cheapest_probability")}
+    top = 0
+    if priced:
+        dollars = [prices[axis].usd for axis in priced]
+        cost = resampling.cheapest([fit.fits.slope for fit in priced.values()], dollars)
+        cost = np.where(np.isfinite(cost), cost, np.nan)
+        marked = items.with_columns(cost_usd=pl.Series(cost).fill_nan(None), bounded=pl.Series(measured.bounded))
+        at = np.flatnonzero(marked.select(cost_eligible(limits).fill_null(False)).to_series().to_numpy())
+        m, top = len(at), max(1, round(choices.top_share * len(at)))
+        if m:
+            shared = choices.residual_draws == "shared"
+            draws = [slope_draws(measured, fit, at, shared=shared, rng=rng) for fit in priced.values()]
+            drawn = resampling.rank_replicates(
+                lambda: resampling.cheapest([draw() for draw in draws], dollars),
+                m,
+                replicates=choices.replicates,
+                level=level,
+                top=top,
+            )
+            varies = np.any([np.isfinite(draw.residual).any(axis=1) for draw in draws], axis=0)
+            columns["rank"][at[np.lexsort((np.arange(m), cost[at]))]] = np.arange(1, m + 1)
+            columns["rank_lo"][at] = np.where(varies, drawn.low, np.nan)
+            columns["rank_hi"][at] = np.where(varies, drawn.high, np.nan)
+            columns["cheapest_probability"][at] = np.where(varies, drawn.first, np.nan)
+    series = [pl.Series(name, values).fill_nan(None) for name, values in columns.items()]
+    return [one.cast(pl.Int64) if one.name.startswith("rank") else one for one in series], top
