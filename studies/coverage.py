@@ -56,11 +56,11 @@ def covered(ends: Ends, truth: Array, worst: Array | None = None, *, at_once: bo
     ``at_once``: a panel counts where all its intervals hold.
     """
     low, high = ends
-    there = ~np.isnan(low) & ~np.isnan(high)
+    there: Array = np.isfinite(high - low)
     held = there & (low <= truth) & (high >= (truth if worst is None else worst))
     size = (high - low)[there]
     if at_once:
-        there, held = (both.all(axis=1, keepdims=True) for both in (there, held))
+        there, held = (np.logical_and.reduce(both, axis=1, keepdims=True) for both in (there, held))
     total = int(there.sum())
     if not total:
         return Covered(np.nan, np.nan, np.nan, 1.0)
@@ -160,7 +160,7 @@ def slope_intervals(values: Array, dose: Array, rng: np.random.Generator | None 
 
 def mean_intervals(values: Array, rng: np.random.Generator | None = None) -> tuple[dict[str, Ends], Array]:
     """Return intervals of the mean at one checkpoint from values (P, m, S), each (P, 1), and which items count."""
-    common = ~np.isnan(values).any(axis=2)
+    common: Array = np.isfinite(values.sum(axis=2))
     n: Array = common.sum(axis=1)
     whole = np.where(common[:, :, None], values, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -271,12 +271,8 @@ def item_rank_coverage(given: PanelSimulation, panels: int, rng: np.random.Gener
 MAIN = PanelSimulation(n_items=20, n_seeds=8, n_checkpoints=10)
 CHANCE = replace(MAIN, level=0.0, level_sd=0.8, slope_mean=0.5, slope_sd=0.5, noise_sd=1.0)  # in log-odds
 SETTINGS = {
-    "persistent 0": replace(MAIN, persistent=0.0),
-    "persistent 0.3": MAIN,
-    "persistent 0.8": replace(MAIN, persistent=0.8),
-    "3 seeds": replace(MAIN, n_seeds=3),
-    "5 seeds": replace(MAIN, n_seeds=5),
-    "20 seeds": replace(MAIN, n_seeds=20),
+    **{f"persistent {share:g}": replace(MAIN, persistent=share) for share in (0.0, 0.3, 0.8)},
+    **{f"{seeds} seeds": replace(MAIN, n_seeds=seeds) for seeds in (3, 5, 20)},
     "2 checkpoints": replace(MAIN, n_checkpoints=2),
     "t5 noise": replace(MAIN, distribution="t5"),
     "skewed noise": replace(MAIN, distribution="skewed"),
@@ -316,14 +312,10 @@ def ranked(step: float, **changes: Any) -> PanelSimulation:
 
 
 RANKED = {
-    "equal means, persistent 0": ranked(0.0, persistent=0.0),
-    "equal means, persistent 0.3": ranked(0.0),
-    "equal means, persistent 0.8": ranked(0.0, persistent=0.8),
+    **{f"equal means, persistent {share:g}": ranked(0.0, persistent=share) for share in (0.0, 0.3, 0.8)},
     "means 0.5 standard errors apart": ranked(0.5),
     "means 8 standard errors apart": ranked(8.0),
-    "equal means, 3 seeds": ranked(0.0, n_seeds=3),
-    "equal means, 5 seeds": ranked(0.0, n_seeds=5),
-    "equal means, 20 seeds": ranked(0.0, n_seeds=20, n_checkpoints=1),
+    **{f"equal means, {seeds} seeds": ranked(0.0, n_seeds=seeds, n_checkpoints=1) for seeds in (3, 5, 20)},
     "equal means, t5 noise": ranked(0.0, distribution="t5"),
     "equal means, skewed noise": ranked(0.0, distribution="skewed"),
     "equal means, scores 0 or 1": replace(CHANCE, trials=1, n_checkpoints=1, model_levels=(0.0,) * 10),
@@ -331,15 +323,10 @@ RANKED = {
 APART = replace(MAIN, slope_mean=0.5, noise_spread=1.0)
 ALIKE = replace(APART, slope_sd=0.02, noise_spread=0.1)
 ITEMS = {
-    "apart, persistent 0": replace(APART, persistent=0.0),
-    "apart, persistent 0.3": APART,
-    "apart, persistent 0.8": replace(APART, persistent=0.8),
-    "alike, persistent 0": replace(ALIKE, persistent=0.0),
-    "alike, persistent 0.3": ALIKE,
-    "alike, persistent 0.8": replace(ALIKE, persistent=0.8),
-    "apart, 3 seeds": replace(APART, n_seeds=3),
-    "apart, 10 % missing": replace(APART, missing=0.1),
-}
+    f"{name}, persistent {share:g}": replace(given, persistent=share)
+    for name, given in (("apart", APART), ("alike", ALIKE))
+    for share in (0.0, 0.3, 0.8)
+} | {"apart, 3 seeds": replace(APART, n_seeds=3), "apart, 10 % missing": replace(APART, missing=0.1)}
 
 
 @dataclass(frozen=True, slots=True)

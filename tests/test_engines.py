@@ -34,7 +34,10 @@ from benchwright.panel.ingest import read_logs
 from benchwright.panel.panel import IDENTITY, Panel
 from test_cells import agree, exact_cells, exact_noise, exact_slopes, exact_trials
 
-FULL = [pytest.param(name, marks=pytest.mark.engines) for name in ("duckdb", "spark")]
+FULL = [
+    pytest.param("duckdb", marks=pytest.mark.engines),
+    pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.slow]),
+]
 AXIS = (*ITEM, "axis")
 
 
@@ -111,6 +114,9 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     (conf / "spark-defaults.conf").write_text("spark.master local[2]\nspark.sql.shuffle.partitions 2\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(conf))
+        patch.setenv(
+            "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1"
+        )  # half the time: little runs long enough to compile
         with open_engine(request.param) as opened:
             yield opened
     if request.param == "spark":
@@ -195,6 +201,13 @@ def test_a_kept_frame_and_a_table_of_odd_types(engine: Engine) -> None:
     assert_frame_equal(engine.collect(kept).sort("n"), engines.plain(frame).sort("n"))
     empty = engine.collect(engine.table(frame.clear()))
     assert_frame_equal(empty, engines.plain(frame.clear()))
+
+
+def test_equal_values_have_no_spread_exactly(engine: Engine) -> None:
+    cells = pl.DataFrame({"run_no": range(17), "task": "t", "doc_id": "1", "value": 0.1})
+    runs = pl.DataFrame({"run_no": range(17), "checkpoint": 1})
+    found = engine.collect(noise_statistics(engine.table(cells), engine.table(runs)))
+    assert found["sigma2"].to_list() == [0.0]
 
 
 def test_a_panel_without_item_rows(engine: Engine, tmp_path: Path) -> None:

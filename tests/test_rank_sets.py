@@ -239,10 +239,11 @@ def test_blocks_do_not_change_results(seed: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_shared_unit_effect_of_any_size_does_not_matter() -> None:
-    x = rng().normal(size=(50, 4)) + np.array([0.0, 0.3, 0.6, 5.0])
-    sets, moved = (from_replicates(x + size * rng(1).normal(size=(50, 1)), rng=rng()) for size in (0.0, 1e6))
+    x = np.round(1024 * (rng().normal(size=(50, 4)) + np.array([0.0, 0.3, 0.6, 5.0]))) / 1024  # the data stay exact
+    effect = 2**41 - rng(1).integers(1000, size=(50, 1))
+    sets, moved = from_replicates(x, rng=rng()), from_replicates(x + effect, rng=rng())
     assert ends(sets) == ends(moved)
-    assert moved.critical == pytest.approx(sets.critical, rel=1e-6)
+    assert moved.critical == pytest.approx(sets.critical, rel=1e-9)
 
 
 @pytest.mark.parametrize("df", [inf, 3])
@@ -263,7 +264,7 @@ def test_equal_columns_are_never_told_apart() -> None:
 
 
 def test_nearly_equal_columns_are_compared_at_full_precision() -> None:
-    base, small = rng().normal(size=(40, 1)), 1e-7 * (rng(1).normal(size=(40, 2)) + np.array([0.0, 3.0]))
+    base, small = rng().normal(size=(40, 1)), 1e-9 * (rng(1).normal(size=(40, 2)) + np.array([0.0, 3.0]))
     apart = from_replicates(np.hstack([base + small, -base]), rng=rng(), simultaneous=False)
     alone = from_replicates(small, rng=rng(), simultaneous=False)
     assert apart.hi[1] < apart.hi[0]
@@ -277,6 +278,10 @@ def test_few_units_tell_nothing_even_of_constant_differences() -> None:
         assert ends(sets) == [(1, 3, 3), (1, 2, 3), (1, 1, 3)]
         assert sets.critical == inf
         assert "too few to tell anything apart" in sets.method
+        for seed in range(20):
+            labels = np.repeat(np.arange(units), rng(seed).integers(1, 9, units))
+            noisy = rng(seed).normal(size=(len(labels), 3)) + np.array([0, 3, 9])
+            assert (from_replicates(noisy, cluster=labels, rng=rng()).lo == 1).all()
     sets = from_replicates(np.arange(6)[:, None] + [0.0, 1.0, 2.0], rng=rng())
     assert ends(sets) == [(3, 3, 3), (2, 2, 2), (1, 1, 1)]
     assert "too few" not in sets.method
@@ -366,11 +371,8 @@ def test_coverage_of_eight_seeds(means: str) -> None:
     _, alone = covered(by_seeds(MEANS[means], df=7, simultaneous=False), MEANS[means], 2000)
     for share in (together, alone):
         assert 0.94 <= share <= (0.97 if means == "equal" else 1.0)
-
-
-@pytest.mark.slow
-def test_seeds_taken_for_known_errors_cover_too_rarely() -> None:
-    assert covered(by_seeds(MEANS["equal"]), MEANS["equal"], 500)[0] < 0.87
+    if means == "equal":  # errors taken for known cover too rarely
+        assert covered(by_seeds(MEANS[means]), MEANS[means], 500)[0] < 0.87
 
 
 @pytest.mark.slow

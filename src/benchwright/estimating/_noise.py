@@ -18,7 +18,8 @@ BLOCK_ITEMS = 8192
 def residuals(values: FloatArray, checkpoint: IntArray) -> FloatArray:
     """Return scores less their item's mean over the runs of the same checkpoint, shape (m, R).
 
-    NaN where the cell is missing or alone in its checkpoint: one run says nothing of how runs differ.
+    NaN where the cell is missing or alone in its checkpoint: one run says nothing of how runs differ. Exactly 0 where
+    all runs of the checkpoint agree.
     """
     out = np.full(values.shape, np.nan)
     for t in np.unique(checkpoint):
@@ -28,7 +29,10 @@ def residuals(values: FloatArray, checkpoint: IntArray) -> FloatArray:
         n = known.sum(axis=1, keepdims=True)
         total = np.where(known, block, 0.0).sum(axis=1, keepdims=True)
         mean = np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 1)
-        out[:, at] = block - mean
+        with np.errstate(invalid="ignore"):
+            low = np.where(known, block, np.inf).min(axis=1, keepdims=True)
+            same = low == np.where(known, block, -np.inf).max(axis=1, keepdims=True)
+        out[:, at] = block - np.where(same & (n > 1), low, mean)
     return out
 
 

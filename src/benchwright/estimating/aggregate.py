@@ -214,12 +214,20 @@ def lineage_means(measured: Measurements, rows: NDArray[np.int64]) -> pl.DataFra
         whole = ~np.isnan(block).any(axis=1)
         if not whole.any():
             continue
-        of_run = mine.with_columns(mean=block[whole].mean(axis=0))
+        mean = block[whole].mean(axis=0)
+        codes = (mine["checkpoint"].rank("dense") - 1).to_numpy()
+        n = np.bincount(codes).astype(np.float64)
+        center = np.bincount(codes, mean) / n
+        squares = np.bincount(codes, np.square(mean - center[codes]))
+        spread = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
+        facts = mine.select("lineage", "name", "setting", "axis", "step", "dose", "checkpoint")
+        table = (
+            facts.unique("checkpoint", keep="first")
+            .sort("checkpoint")
+            .with_columns(n_runs=n.astype(np.int64), mean=center, spread=pl.Series(spread).fill_nan(None))
+        )
         out.append(
-            of_run.group_by("lineage", "name", "setting", "axis", "step", "dose", "checkpoint")
-            .agg(n_runs=pl.len(), mean=pl.col("mean").mean(), spread=pl.col("mean").std(ddof=1))
-            .sort("step", "dose", "checkpoint", nulls_last=False)
-            .with_columns(n_items=pl.lit(int(whole.sum())))
+            table.sort("step", "dose", "checkpoint", nulls_last=False).with_columns(n_items=pl.lit(int(whole.sum())))
         )
     return pl.concat(out) if out else pl.DataFrame()
 

@@ -9,8 +9,8 @@ hold, a row with k trials being a mean of k of them. All statistics are sums ove
 * between replicates t of one checkpoint c, pooled: sigma2 = sum_c SS_c / sum_c (n_c - 1);
 * over the doses of a training axis, per item: slope = S_xy / S_xx, with the residuals' variance over n - 2.
 
-Sums of squares are taken about the mean in a second pass, so that digits survive large means (a dose of 1e12);
-values that are all equal have no spread, exactly. What does not exist is null.
+Sums of squares are taken about the mean, never as differences of large sums, so that digits survive large means (a
+dose of 1e12); values that are all equal have no spread, exactly. What does not exist is null.
 
 The functions take and give lazy frames of narwhals and know no engine: polars, DuckDB and Spark run the same
 expressions (:mod:`benchwright.estimating.engines`). The order of rows is not defined.
@@ -133,6 +133,7 @@ def cell_values(rows: Frame, selection: Frame) -> Frame:
     rest = right % 1
     is_whole = ((rest <= WHOLE) | (rest >= 1 - WHOLE)) & (value >= 0) & (value <= 1)
     known = nw.when(trials == 1).then(0.0).otherwise(nw.when(is_whole).then(right * (1 - value)))
+    used = _in_order(used, *CELL, "value", "trials")
     used = used.with_columns(mean=(right.sum() / trials.sum()).over(*CELL), within=known)
     sums = used.group_by(*CELL).agg(
         value=nw.col("mean").max(),
@@ -171,16 +172,15 @@ def noise_statistics(cells: Frame, runs: Frame) -> Frame:
     >>> table.select("sigma2", "df", "n_values", "n_checkpoints").rows()
     [(0.5, 1, 3, 1)]
     """
-    value = nw.col("value")
-    groups = (
-        _of_runs(cells, runs, "checkpoint")
-        .group_by(*ITEM, "checkpoint")
-        .agg(n=nw.len().cast(nw.Int64), total=value.sum(), variance=value.var(ddof=1), spread=value.max() - value.min())
-    )
+    value, away, group = nw.col("value"), nw.col("away"), (*ITEM, "checkpoint")
+    # The mean of what is above the least is exact where all values are equal.
+    table = _of_runs(cells, runs, "checkpoint").with_columns(away=value - value.min().over(*group))
+    table = table.with_columns(away=away - away.mean().over(*group))
+    groups = table.group_by(*group).agg(n=nw.len().cast(nw.Int64), total=value.sum(), squares=(away**2).sum())
     n = nw.col("n")
-    squares = nw.when(nw.col("spread") > 0).then((n - 1) * nw.col("variance")).otherwise(0.0)
     sums = (
-        groups.with_columns(squares=squares, several=(n >= 2).cast(nw.Int64))
+        _in_order(groups, *group)
+        .with_columns(several=(n >= 2).cast(nw.Int64))
         .group_by(*ITEM)
         .agg(
             total=nw.col("total").sum(),
@@ -300,7 +300,20 @@ def _is_scored() -> nw.Expr:
 def _of_runs(cells: Frame, runs: Frame, *columns: str) -> Frame:
     """Add columns of the cells' runs; a run may have several rows or none."""
     facts = runs.select(nw.col("run_no").cast(nw.Int64), *columns)
-    return cells.with_columns(nw.col("run_no").cast(nw.Int64)).join(facts, on="run_no", how="inner")
+    joined = cells.with_columns(nw.col("run_no").cast(nw.Int64)).join(facts, on="run_no", how="inner")
+    return _in_order(joined, *ITEM, "run_no", *columns)
+
+
+def _in_order(frame: Frame, *columns: str) -> Frame:
+    """Sort where rows have an order, so that sums run alike every time and the same rows give the same bits.
+
+    polars keeps that promise in its in-memory engine only, and may drop a sort that a group-by follows: so the sorted
+    frame is computed here.
+    """
+    if not frame.implementation.is_polars():
+        return frame
+    ordered: Frame = nw.from_native(frame.sort(*columns).to_native().collect(engine="in-memory").lazy())
+    return ordered
 
 
 def _ratio(top: nw.Expr, bottom: nw.Expr) -> nw.Expr:

@@ -148,7 +148,7 @@ class _SqlEngine(Engine):
 
 
 class PolarsEngine(Engine):
-    """polars in this process, streaming."""
+    """polars in this process, in memory: sums run in the order of the rows, so the same rows give the same bits."""
 
     name = "polars"
     _errors = (OSError, NarwhalsError, pl.exceptions.PolarsError)
@@ -162,8 +162,9 @@ class PolarsEngine(Engine):
         return lazy(frame.lazy())
 
     def keep(self, frame: Frame) -> Frame:
-        """Compute a frame once and hold it in memory."""
-        return lazy(self._collect(frame.to_native()).lazy())
+        """Compute a frame once and hold it in memory, in the order of its columns."""
+        kept = self._collect(frame.to_native())
+        return lazy(kept.sort(kept.columns).lazy())
 
     def close(self) -> None:
         """Nothing is held."""
@@ -175,7 +176,7 @@ class PolarsEngine(Engine):
         return pl.scan_parquet(_every_file(source))
 
     def _collect(self, native: pl.LazyFrame) -> pl.DataFrame:
-        return native.collect(engine="streaming")
+        return native.collect(engine="in-memory")
 
 
 class DuckDBEngine(_SqlEngine):
@@ -250,7 +251,13 @@ class SparkEngine(_SqlEngine):
         self._kept: list[Any] = []
         active = sql.SparkSession.getActiveSession()
         self._is_own = active is None and SparkContext._active_spark_context is None
-        self._session = _spark_session(sql) if self._is_own else sql.SparkSession.builder.getOrCreate()
+        try:
+            self._session = _spark_session(sql) if self._is_own else sql.SparkSession.builder.getOrCreate()
+        except self._errors as error:
+            raise UsageError(
+                f"Spark does not start: {error}",
+                hint="it needs Java, see https://spark.apache.org/docs/latest; JAVA_HOME names the one to use",
+            ) from None
 
     def table(self, frame: pl.DataFrame) -> Frame:
         """Bring a small table into the engine: every node gets a copy."""
@@ -369,17 +376,10 @@ def _library(module: str, extra: str) -> Any:
 def _spark_session(sql: Any) -> Any:
     """Start a session with what the user's environment sets, and our settings where it sets nothing."""
     from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkException
 
-    try:
-        SparkContext._ensure_initialized()  # starts Java, which knows spark-defaults.conf and spark-submit
-        conf = SparkConf().set("spark.ui.showConsoleProgress", "false")
-        local = SPARK_LOCAL if conf.get("spark.master", "local[*]").startswith("local") else {}
-        for key, value in (SPARK | local).items():
-            conf.setIfMissing(key, value)
-        return sql.SparkSession.builder.config(conf=conf).getOrCreate()
-    except (OSError, PySparkException) as error:
-        raise UsageError(
-            f"Spark does not start: {error}",
-            hint="it needs Java, see https://spark.apache.org/docs/latest; JAVA_HOME names the one to use",
-        ) from None
+    SparkContext._ensure_initialized()  # starts Java, which knows spark-defaults.conf and spark-submit
+    conf = SparkConf().set("spark.ui.showConsoleProgress", "false")
+    local = SPARK_LOCAL if conf.get("spark.master", "local[*]").startswith("local") else {}
+    for key, value in (SPARK | local).items():
+        conf.setIfMissing(key, value)
+    return sql.SparkSession.builder.config(conf=conf).getOrCreate()

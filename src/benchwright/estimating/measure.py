@@ -274,8 +274,8 @@ def _matrices(
         bounded = np.asarray(~((value < 0) | (value > 1)).any(axis=1))
     if not bounded.all():
         notes.append(
-            f"{count(int((~bounded).sum()), 'item')} of {len(bounded):,} have values outside [0, 1]: no Z, no limits on "
-            "their mean score, no logit slope."
+            f"{count(int((~bounded).sum()), 'item')} of {len(bounded):,} have values outside [0, 1]: no Z, no limits "
+            "on their mean score, no logit slope."
         )
     notes += _gap_notes(value, items["task"].rank("dense").to_numpy())
     stderr = np.full(shape, np.nan)

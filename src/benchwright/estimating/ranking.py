@@ -136,16 +136,15 @@ def rank_tasks(measured: Measurements, *, level: float, rng: np.random.Generator
                         "other runs like these; differences are paired", level, [])  # fmt: skip
     known = ~np.isnan(measured.value)
     per_item = np.where(known, measured.value, 0.0).sum(axis=1) / known.sum(axis=1)
-    table = pl.DataFrame({"task": tasks, "x": per_item}).group_by("task", maintain_order=True)
-    of_task = table.agg(n=pl.len(), mean=pl.col("x").mean(), sd=pl.col("x").std(ddof=1))
-    if (of_task["n"] < 2).any():
+    codes = (tasks.rank("dense") - 1).to_numpy()
+    n = np.bincount(codes).astype(np.float64)
+    if (n < 2).any():
         return "a task has one item, which leaves nothing that tells how items differ"
-    n = of_task["n"].to_numpy().astype(float)
-    error = of_task["sd"].to_numpy() / np.sqrt(n)
-    score = of_task["mean"].to_numpy()
+    score = np.bincount(codes, per_item) / n
+    error = np.sqrt(np.bincount(codes, np.square(per_item - score[codes])) / (n - 1) / n)
     sets = from_standard_errors(score, error, df=n - 1, level=level, replicates=DRAWS, rng=rng)
-    return _ranking(of_task["task"].to_list(), of_task["n"].to_list(), None, score, error, n - 1, sets,
-                    "drawing other items like these", level, [])  # fmt: skip
+    counts = n.astype(int).tolist()
+    return _ranking(names, counts, None, score, error, n - 1, sets, "drawing other items like these", level, [])
 
 
 def last_runs(measured: Measurements) -> dict[str, NDArray[np.int64]]:

@@ -12,6 +12,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from benchwright._words import count
 from benchwright.auditing.results import NoiseAudit, QualityAudit
 from benchwright.estimating.aggregate import AggregateEstimate
 from benchwright.estimating.quality import VERDICTS
@@ -19,21 +20,22 @@ from benchwright.estimating.ranking import Ranking
 from benchwright.estimating.slopes import SlopeEstimate
 from benchwright.report.charts_audit import CURVE_POINTS, _curve, _ranked_chart
 from benchwright.report.style import BLUE, GREEN, GREY, INK, ORANGE, RED, SKY, Chart, rule_at, themed
-from benchwright.report.tables_panel import plain_names, slope_verdicts
+from benchwright.report.tables_panel import LONGEST_NAME, plain_names, slope_verdicts
 
 MAX_MODELS = 40
 MAX_SCOPES = 20
 MAX_BARS = 30
-MAX_FAMILIES = 30
-LABEL = 210  # pixels for names beside their bars
+MAX_FAMILIES = 20
+SHORT = 24  # characters of a name with a number behind it
+LABEL = 240  # pixels for names beside their bars
 PARTS = {
-    "seed": ("seed, at all checkpoints", BLUE),
-    "checkpoint_seed": ("checkpoint x seed, and the rest", SKY),
-    "trials": ("sampling of answers", ORANGE),
-    "items": ("drawing of items", GREY),
+    "seed": ("seed", BLUE),
+    "checkpoint_seed": ("checkpoint x seed", SKY),
+    "trials": ("sampled answers", ORANGE),
+    "items": ("drawn items", GREY),
 }
-SIDES = {"above": ("rises (interval above 0)", GREEN), "includes": ("cannot tell (includes 0)", GREY)}
-SIDES |= {"below": ("falls (interval below 0)", RED), "none": ("no interval", "#c9d0d6")}
+SIDES = {"above": ("rises", GREEN), "includes": ("cannot tell", GREY), "below": ("falls", RED)}
+SIDES |= {"none": ("no interval", "#c9d0d6")}
 RAMP = ("#a9d3ef", SKY, "#2b8fd0", BLUE, "#004d7a", INK)  # from few items to many
 Tips = list[str | alt.Tooltip]
 BINS = 20  # of the correlation on each side of 0
@@ -78,7 +80,7 @@ def seeds_needed(aggregate: AggregateEstimate, n_items: int, noun: str) -> Chart
     if data.height == 0:
         return None
     counts = data["n_items"].unique().sort().to_list()
-    words = {n: f"{n:,} {noun}s{' (as here)' if n == n_items else ''}" for n in counts}
+    words = {n: f"{count(n, noun)}{' (as here)' if n == n_items else ''}" for n in counts}
     data = data.with_columns(line=pl.col("n_items").replace_strict(words, return_dtype=pl.String))
     places = np.linspace(0, len(RAMP) - 1, len(counts)).round().astype(int) if len(counts) > 1 else [3]
     tips: Tips = ["line:N", alt.Tooltip("n_seeds:Q", title="seeds"), alt.Tooltip("standard_error:Q", format=".3~g")]
@@ -113,20 +115,24 @@ def seeds_needed(aggregate: AggregateEstimate, n_items: int, noun: str) -> Chart
     return themed(alt.layer(rule_at(enough, "y", log=True), lines), height=320)
 
 
-def variance_components(aggregate: AggregateEstimate) -> Chart | None:
-    """Shares of the variance of one run's score, by scope; a part that was estimated below 0 has no bar.
+def mixed_scopes(aggregate: AggregateEstimate) -> pl.DataFrame:
+    """Return the scopes whose variance has two parts or more; parts that are 0 or were estimated below 0 are null.
 
     With a single checkpoint all movement between seeds, sampling of answers included, stands under seed.
     """
     frame = aggregate.components.with_columns(
-        trials=pl.when(pl.col("checkpoint_seed").is_not_null()).then("trials"),
+        trials=pl.when(pl.col("checkpoint_seed").is_not_null()).then("trials")
     ).with_columns(pl.when(pl.col(part) > 0).then(part).alias(part) for part in PARTS)
-    known = pl.sum_horizontal(pl.col(part).is_not_null() for part in PARTS)
-    frame = frame.filter(known > 1).head(MAX_SCOPES)
+    return frame.filter(pl.sum_horizontal(pl.col(part).is_not_null() for part in PARTS) > 1)
+
+
+def variance_components(aggregate: AggregateEstimate) -> Chart | None:
+    """Shares of the variance of one run's score, by scope."""
+    frame = mixed_scopes(aggregate).head(MAX_SCOPES)
     if frame.height == 0:
         return None
     run = pl.sum_horizontal(part for part in PARTS if part != "items").sqrt()
-    frame = _named(frame.with_columns(run=run), "scope")
+    frame = _named(frame.with_columns(run=run), "scope", SHORT)
     shown = [f"{label} ({spread:.2g})" for label, spread in frame.select("label", "run").iter_rows()]
     long = frame.with_columns(label=pl.Series(shown)).unpivot(list(PARTS), index=["label", "place"])
     long = long.drop_nulls("value").with_columns(
@@ -188,8 +194,8 @@ def slope_certainty(slopes: SlopeEstimate) -> Chart:
 
 
 def item_rest(quality: QualityAudit) -> Chart | None:
-    """Histogram of the items' correlation with the rest, by verdict."""
-    known = quality.items.drop_nulls("item_rest_r")
+    """Histogram of the items' correlation with the rest, by verdict; of two models it is -1 or 1 and tells nothing."""
+    known = quality.items.filter(pl.col("item_rest_r").is_not_null() & (pl.col("n_models") > 2))
     if known.height == 0:
         return None
     place = (pl.col("item_rest_r") * BINS).floor().clip(-BINS, BINS - 1)
@@ -203,7 +209,11 @@ def item_rest(quality: QualityAudit) -> Chart | None:
         .mark_bar(stroke="white", strokeWidth=0.5)
         .encode(
             x=alt.X(
-                "low:Q", bin="binned", title="correlation of the item with the rest", scale=alt.Scale(domain=[-1, 1])
+                "low:Q",
+                bin="binned",
+                title="correlation of the item with the rest",
+                scale=alt.Scale(domain=[-1, 1]),
+                axis=alt.Axis(values=[place / 4 for place in range(-4, 5)], format="~g"),
             ),
             x2="high:Q",
             y=alt.Y("n:Q", title="items", stack="zero", axis=alt.Axis(tickMinStep=1, format=",d")),
@@ -258,9 +268,15 @@ def _stacked(
     return chart
 
 
-def _named(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+def named_families(by_family: pl.DataFrame) -> pl.DataFrame:
+    """Return the families that a chart shows, noisiest first, under names that fit."""
+    shown = by_family.drop_nulls("median_z").sort("median_z", descending=True).head(MAX_FAMILIES)
+    return shown.with_columns(family=pl.Series(plain_names(shown["family"].to_list(), SHORT), dtype=pl.String))
+
+
+def _named(frame: pl.DataFrame, column: str, longest: int = LONGEST_NAME) -> pl.DataFrame:
     """Add ``label``, the name as a chart can show it, and ``place``."""
-    labels = pl.Series("label", plain_names(frame[column].to_list()), dtype=pl.String)
+    labels = pl.Series("label", plain_names(frame[column].to_list(), longest), dtype=pl.String)
     return frame.drop(column).with_columns(labels, place=pl.int_range(frame.height))
 
 

@@ -23,6 +23,7 @@ from benchwright.report.contents import AuditReport
 from benchwright.report.style import WIDTH, Chart
 
 PNG_SCALE = 2.0
+NOT_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
 WIDE = ("welfare-scatter", "cost-quantiles", "noise-quantiles")
 
 
@@ -77,7 +78,17 @@ def _specification(chart: Chart) -> dict[str, Any]:
         spec: dict[str, Any] = chart.to_dict()
     spec.pop("$schema", None)  # names a public address; nothing needs it
     spec["width"] = WIDTH
-    return spec
+    drawable: dict[str, Any] = _drawable(spec)
+    return drawable
+
+
+def _drawable(value: Any) -> Any:
+    """Return a specification whose text XML can hold: other characters end the process that draws the SVG."""
+    if isinstance(value, str):
+        return value.translate(NOT_XML)
+    if isinstance(value, dict):
+        return {key: _drawable(entry) for key, entry in value.items()}
+    return [_drawable(entry) for entry in value] if isinstance(value, list) else value
 
 
 _Row = tuple[str, str, str, str, Chart | None]
@@ -146,8 +157,8 @@ def _panel_noise(noise: NoiseAudit, estimates: PanelEstimates) -> Iterator[_Row]
         "limits; diamonds mark the 1, 10, 50, 90 and 99 % places, bars the interval of their rank.",
         panel_charts.noise_curve(noise, over),
     )
-    families = noise.by_family.drop_nulls("median_z").sort("median_z", descending=True)
-    shown = replace(noise, by_family=families.head(panel_charts.MAX_FAMILIES))
+    families = noise.by_family.drop_nulls("median_z")
+    shown = replace(noise, by_family=panel_charts.named_families(families))
     caption = f"Median Z per family: the noise over {over} divided by that of a coin with the same mean score. "
     if of_trials:
         shown = replace(shown, reference_z=1.0)
@@ -190,8 +201,8 @@ def _panel_noise(noise: NoiseAudit, estimates: PanelEstimates) -> Iterator[_Row]
         "What moves the score of one run",
         "Shares of the variance: what a seed keeps at all checkpoints, what it moves at single ones, the sampling of "
         f"answers, and the drawing of other {unit}s like these. In brackets the standard deviation of one run's score "
-        "on these. A part estimated below 0 has no bar; with one checkpoint all that seeds move stands under seed."
-        + _first(panel_charts.MAX_SCOPES, aggregate.components.height, "task"),
+        f"on these {unit}s. A part estimated below 0 has no bar; with one checkpoint all that moves is under seed."
+        + _first(panel_charts.MAX_SCOPES, panel_charts.mixed_scopes(aggregate).height, "task"),
         panel_charts.variance_components(aggregate),
     )
 
@@ -203,9 +214,9 @@ def _panel(report: AuditReport, estimates: PanelEstimates) -> Iterator[_Row]:
             "slope-certainty",
             "improvability",
             "Which slopes are beyond doubt",
-            f"Whether the {level} interval of an item's slope lies above 0, includes it, or lies below it; in brackets "
-            f"the items with a slope. Intervals hold one by one: where a dose moves nothing, {_rest(report)} of items "
-            "would still come out on one side.",
+            f"Whether the {level} interval of an item's slope lies above 0 (the score rises with the dose), below it or "
+            "on both sides; in brackets the items with a slope. Intervals hold one by one: where a dose moves nothing, "
+            f"{percent(1 - report.config.resampling.level)} of items would still come out on one side.",
             panel_charts.slope_certainty(estimates.slopes),
         )
     if report.audit.quality is not None:
@@ -226,7 +237,8 @@ def _panel(report: AuditReport, estimates: PanelEstimates) -> Iterator[_Row]:
             "model-scores",
             "models",
             "Models by mean score",
-            f"Bars are {level} intervals, each for itself; the uncertainty is that of {models.uncertainty}.{notes}{many}",
+            f"Bars are {level} intervals, each for itself. The uncertainty is that of {models.uncertainty}.{notes}"
+            + many,
             panel_charts.model_scores(models),
         )
         yield (
@@ -256,10 +268,6 @@ def _panel(report: AuditReport, estimates: PanelEstimates) -> Iterator[_Row]:
 
 def _first(shown: int, n: int, noun: str) -> str:
     return f" The first {shown} of {count(n, noun)}." if n > shown else ""
-
-
-def _rest(report: AuditReport) -> str:
-    return percent(1 - report.config.resampling.level)
 
 
 def _welfare(report: AuditReport) -> Iterator[_Row]:

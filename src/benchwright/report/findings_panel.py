@@ -77,7 +77,7 @@ def of_noise(noise: NoiseAudit, estimates: PanelEstimates) -> Iterator[Row]:
         median = float(np.median(known["sigma"].to_numpy()))
         text = (
             f"The median {noun(estimates)} of {known.height:,} has a standard deviation of {median:.3g} over {over}. "
-            "None with scores in [0, 1] lies within the eligibility limits, so none is compared with a coin flip."
+            "Not one with scores in [0, 1] lies within the eligibility limits, so none is compared with a coin flip."
         )
         yield "noise", "How far a score moves between repeats", text
 
@@ -99,19 +99,17 @@ def _models(ranking: Ranking, level: float) -> Row:
         return "models", "There is one model, so nothing is ranked", f"{text} {unsure}"
     lo, hi = frame["rank_lo"].to_numpy(), frame["rank_hi"].to_numpy()
     apart = int((hi[:-1] < lo[1:]).sum())
+    title = f"By their sets of ranks, {apart or 'none'} of {pairs} pairs of neighbouring models are told apart"
     if pairs == 1:
         title = f"The two models are {'' if apart else 'not '}told apart"
-    elif apart in (0, pairs):
-        title = f"{'All' if apart else 'No two'} neighbours in the ranking of models are told apart"
-    else:
-        title = f"{apart} of {pairs} pairs of neighbours in the ranking of models are told apart"
     everywhere = int(np.triu(hi[:, None] < lo[None, :], 1).sum())
     firsts = frame.filter(pl.col("rank_lo") == 1)["name"].to_list()
     text = (
         f"Each of {n} models has a set of ranks that it may hold; all sets hold at once at {percent(level, 0)}. They "
-        f"do not overlap for {apart} of {count(pairs, 'pair')} of neighbours and {everywhere:,} of all "
-        f"{count(n * pairs // 2, 'pair')}. First {'is' if len(firsts) == 1 else 'may be'} {_names(firsts)}. {unsure}"
+        f"do not overlap for {apart} of {count(pairs, 'pair')} of neighbours"
     )
+    text += f" and {everywhere:,} of all {n * pairs // 2:,} pairs." if pairs > 1 else "."
+    text += f" First {'is' if len(firsts) == 1 else 'may be'} {_names(firsts)}. {unsure}"
     if certain:
         text += f" {count(certain, 'model')} with an error of 0 pass for certain, which the data cannot show."
     return "models", title, text
@@ -194,22 +192,24 @@ def _quality(estimates: PanelEstimates, alpha: float) -> Row:
     quality, what = estimates.quality, noun(estimates)
     counts = quality.counts
     n, against = counts["items"], counts["rest: runs against the rest"]
-    judges = f"{int(quality.n_models.max()):,} models"
-    better = "models"
-    if len(last_runs(estimates.measured)) == 1:
-        judges, better = f"{int(quality.n_models.max()):,} trainings of one model", "trainings"
+    better = "trainings" if len(last_runs(estimates.measured)) == 1 else "models"
+    judges = count(int(quality.n_models.max()), better.removesuffix("s"))
     dead = {word: counts[f"dead: {word}"] for word in ("all right", "all wrong", "constant")}
     n_dead = sum(dead.values())
     if counts["rest: cannot tell"] == n and n_dead == 0:
-        text = f"Over {judges} at most, none of {count(n, what)} can be said to run against the rest or not."
+        text = f"With {judges} at most, it cannot be told of any {what} whether it runs against the rest."
         return "quality", f"Too few models to judge single {what}s", text + _redundant(estimates, what)
     verb = "s" if against == 1 else ""
-    text = f"Over up to {judges}, {against:,} of {count(n, what)} run{verb} against the rest: {better} that do better"
+    text = (
+        f"Judged by up to {judges}, {against:,} of {count(n, what)} run{verb} against the rest: {better} that do better"
+    )
     text += f" elsewhere do worse there (false discoveries held at {percent(alpha)})."
     title = f"{count(against, what)} run{verb} against the rest"
     if against == 0:
         title = f"No {what} is seen to run against the rest"
-        text = f"Over up to {judges}, no {what} of {n:,} is seen on which {better} do worse that do better elsewhere."
+        text = (
+            f"Judged by up to {judges}, no {what} of {n:,} is seen on which {better} do worse that do better elsewhere."
+        )
     if n_dead:
         named = ", ".join(f"{size:,} {word}" for word, size in dead.items() if size)
         text += f" {n_dead:,} {'is' if n_dead == 1 else 'are'} dead, the same for all ({named})."

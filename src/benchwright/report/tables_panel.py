@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import polars as pl
@@ -18,7 +18,7 @@ from benchwright.report.contents import AuditReport
 Row = tuple[str, str, str, Sequence[tuple[Any, ...]], pl.DataFrame]
 MAX_ROWS = 1000
 WORST = 20
-LONGEST_NAME = 36
+LONGEST_NAME = 32
 SIDES = ("above", "includes", "below", "none")
 WHAT_COUNTS = {
     "items": "items",
@@ -93,18 +93,17 @@ def plain_names(names: Iterable[str], longest: int = LONGEST_NAME) -> list[str]:
     """Return names as a chart or a sentence can show them: printable, cut in the middle, no two alike.
 
     >>> plain_names(["a\\nb", "a b", "org/a-very-long-name-of-a-model-at-step-143000"], 20)
-    ['a b', 'a b (2)', 'org/a-…p-143000']
+    ['a b', 'a b (2)', 'org/a-very…ep-143000']
     """
-    seen: Counter[str] = Counter()
-    shown = []
+    shown: dict[str, None] = {}
     for name in names:
         text = " ".join("".join(char if char.isprintable() else " " for char in name).split())
         if len(text) > longest:
             tail = (longest - 1) // 2
             text = f"{text[: longest - 1 - tail].rstrip()}…{text[-tail:].lstrip()}"
-        seen[text] += 1
-        shown.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
-    return shown
+        numbered = (text if turn == 1 else f"{text} ({turn})" for turn in count(1))
+        shown[next(free for free in numbered if free not in shown)] = None
+    return list(shown)
 
 
 def _slopes(slopes: SlopeEstimate) -> Row:

@@ -1,0 +1,411 @@
+"""Re-rankings, one replicate at a time, against those in chunks; and the noise of the benchmark's own score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import ceil, isinf, isnan, nan, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from benchwright.estimating import _resampling as kernel
+from benchwright.estimating.aggregate import ALL, SEEDS, AggregateEstimate, estimate_aggregate
+from benchwright.estimating.measure import Measurements
+from benchwright.estimating.noise import seed_covariance, variance_draws
+from benchwright.estimating.slopes import slope_draws
+from benchwright.simulate import draw_panel, to_frame
+from test_noise_estimates import SIMULATED, by_hand, changed, known_noise, measured, noise_of
+from test_slope_estimates import known_slopes
+
+relaxed = settings(deadline=None, max_examples=40)
+seeds = st.integers(0, 2**32 - 1)
+Array = np.ndarray
+B, NAMES = kernel.CHUNK, ("low", "high", "first", "last")
+
+
+def same_stream(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    return np.random.default_rng(seed), np.random.default_rng(seed)
+
+
+def plain_variances(residual: Array, groups: Sequence[Array], rng: np.random.Generator) -> Array:
+    """A chunk of pooled variances of seeds drawn again, a replicate and an item at a time."""
+    drawn = [rng.integers(len(at), size=(B, len(at))) for at in groups]
+    out = np.full((len(residual), B), nan)
+    for i, row in enumerate(residual):
+        for b in range(B):
+            squares = df = 0.0
+            for at, draw in zip(groups, drawn, strict=True):
+                picked = [row[at[place]] for place in draw[b] if not isnan(row[at[place]])]
+                squares += sum((value - sum(picked) / len(picked)) ** 2 for value in picked)
+                df += max(len(picked) - 1, 0)
+            out[i, b] = squares / df if df else nan
+    return out
+
+
+def levers(x: Array) -> Array:
+    """Weights of the scores in a slope."""
+    return (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+
+
+def plain_slopes(slope: Array, residual: Array, x: Array, rng: np.random.Generator) -> Array:
+    """A chunk of slopes, one draw of models for all items."""
+    uniform, out = rng.random((B, len(x))), np.repeat(slope[:, None], B, axis=1)
+    for i, row in enumerate(residual):
+        own = np.flatnonzero(~np.isnan(row))
+        for b in range(B if len(own) and not isnan(slope[i]) else 0):
+            picked = [row[own[int(uniform[b, j] * len(own))]] for j in own]
+            out[i, b] = slope[i] + sum(a * e for a, e in zip(levers(x[own]), picked, strict=True))
+    return out
+
+
+def plain_independent(slope: Array, residual: Array, x: Array, rng: np.random.Generator) -> Array:
+    """A chunk of slopes, a draw for each item: items of one pattern together, patterns in order of their bits."""
+    out, patterns = np.repeat(slope[:, None], B, axis=1), {}
+    for i, row in enumerate(residual):
+        if not np.isnan(row).all() and not isnan(slope[i]):
+            patterns.setdefault(tuple((~np.isnan(row)).tolist()), []).append(i)
+    for pattern, rows in sorted(patterns.items()):
+        own = np.flatnonzero(pattern)
+        for start in range(0, len(rows), kernel.ITEM_BLOCK):
+            block = rows[start : start + kernel.ITEM_BLOCK]
+            drawn = rng.integers(len(own), size=(len(block), B * len(own))).reshape(len(block), B, len(own))
+            for i, mine in zip(block, drawn, strict=True):
+                out[i] += [sum(levers(x[own]) * residual[i, own[places]]) for places in mine]
+    return out
+
+
+def plain_by_seed(slope: Array, residual: Array, x: Array, rng: np.random.Generator, clusters: Array) -> Array:
+    """A chunk of slopes, seeds of a whole grid drawn again with all their doses."""
+    drawn, out = rng.integers(len(clusters), size=(B, len(clusters))), np.repeat(slope[:, None], B, axis=1)
+    a = levers(x[clusters.ravel()]).reshape(clusters.shape)
+    for i in range(len(slope)):
+        for b in range(B):
+            out[i, b] += sum(sum(a[s] * residual[i, clusters[seed]]) for s, seed in enumerate(drawn[b]))
+    return out
+
+
+def plain_ranks(values: Array) -> Array:
+    """Ranks (m, b) of values (m, b): finite ones by value, then infinite ones, then NaN; ties by position."""
+    out = np.empty(values.shape, dtype=int)
+    for b, column in enumerate(values.T.tolist()):
+        key = [(2, 0.0, i) if isnan(v) else (1, 0.0, i) if isinf(v) else (0, v, i) for i, v in enumerate(column)]
+        for rank, (_, _, i) in enumerate(sorted(key), start=1):
+            out[i, b] = rank
+    return out
+
+
+def plain_tails(values: Array, level: float, top: int) -> tuple[Array, ...]:
+    """Low, high, first and last from all replicates (m, B) at once."""
+    ranks, m = plain_ranks(values), len(values)
+    k = round((values.shape[1] + 1) * (1 - level) / 2 * 1e6) // 10**6
+    ordered = np.sort(ranks, axis=1)
+    return ordered[:, k - 1], ordered[:, -k], (ranks <= top).mean(axis=1), (ranks > m - top).mean(axis=1)
+
+
+def chunks_of(values: Array) -> kernel.Draw:
+    """A draw that hands out stored replicates (m, B); what is left of the last chunk is not to be used."""
+    parts: Iterator[Array] = (values[:, start : start + B] for start in range(0, values.shape[1], B))
+    return lambda: np.pad(part := next(parts), ((0, 0), (0, B - part.shape[1])), constant_values=-1e9)
+
+
+@relaxed
+@given(seed=seeds, share=st.sampled_from([0.0, 0.3, 0.7]), sizes=st.lists(st.integers(2, 5), min_size=1, max_size=4))
+def test_seed_variances_one_at_a_time(seed: int, share: float, sizes: list[int]) -> None:
+    first, second = same_stream(seed)
+    rng = np.random.default_rng(seed + 1)
+    n = sum(sizes) + 2
+    groups = np.split(rng.permutation(n)[: sum(sizes)], np.cumsum(sizes)[:-1])
+    residual = rng.normal(size=(7, n))
+    residual[rng.random(residual.shape) < share] = nan
+    residual[6] = 0.0
+    draw = kernel.SeedVariances(residual, groups, first)
+    for _ in range(2):
+        np.testing.assert_allclose(draw(), plain_variances(residual, groups, second), rtol=1e-9, atol=1e-14)
+
+
+@relaxed
+@given(seed=seeds, share=st.sampled_from([0.0, 0.3]), shared=st.booleans())
+def test_slope_replicates_one_at_a_time(seed: int, share: float, shared: bool) -> None:
+    first, second = same_stream(seed)
+    rng = np.random.default_rng(seed + 1)
+    x, slope, residual = np.array([0.0, 1, 1, 3, 4, 4, 8, 9, 9, 11]), rng.normal(size=9), rng.normal(size=(9, 10))
+    residual[rng.random(residual.shape) < share] = nan
+    residual[:, [0, 3]] = rng.normal(size=(9, 2))
+    residual[7], residual[8], slope[8] = nan, nan, nan
+    draw = kernel.SlopeReplicates(slope, residual, x, first, shared=shared)
+    plain = plain_slopes if shared else plain_independent
+    for _ in range(2):
+        found = draw()
+        np.testing.assert_allclose(found, plain(slope, residual, x, second), rtol=1e-9, atol=1e-12)
+        assert (found[7] == slope[7]).all(), "an item without residuals keeps its slope"
+    assert kernel.SlopeReplicates(slope, np.full((9, 10), nan), x, first, shared=shared)().shape == (9, B)
+
+
+def test_slope_replicates_by_seed_one_at_a_time() -> None:
+    first, second = same_stream(1)
+    rng = np.random.default_rng(2)
+    clusters = rng.permutation(12).reshape(4, 3)
+    x, slope, residual = np.empty(12), rng.normal(size=6), rng.normal(size=(6, 12))
+    x[clusters] = [0.0, 1.0, 5.0]
+    draw = kernel.SlopeReplicates(slope, residual, x, first, clusters=clusters)
+    for _ in range(3):
+        np.testing.assert_allclose(draw(), plain_by_seed(slope, residual, x, second, clusters), rtol=1e-9, atol=1e-12)
+
+
+def test_an_item_with_a_gap_in_a_grid_of_seeds_still_varies() -> None:
+    """One missing cell is no certainty: its replicates spread about as they would with the cell."""
+    rng = np.random.default_rng(3)
+    clusters, x, residual = np.arange(20).reshape(4, 5), np.tile(np.arange(5.0), 4), rng.normal(size=(8, 20))
+    holed = residual.copy()
+    holed[::2, 3] = nan
+    one, other = (
+        kernel.SlopeReplicates(np.zeros(8), e, x, np.random.default_rng(4), clusters=clusters)().std(axis=1)
+        for e in (residual, holed)
+    )
+    np.testing.assert_allclose(other[1::2], one[1::2], rtol=1e-12)
+    assert (other[::2] > one[::2] / 3).all()
+
+
+def test_blocks_of_items_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    residual = np.random.default_rng(5).normal(size=(11, 6))
+    residual[::3, 1] = nan
+
+    def all_of_it() -> list[Array]:
+        groups = [np.array([0, 1, 2]), np.array([3, 4, 5])]
+        slopes = kernel.SlopeReplicates(np.arange(11.0), residual, np.arange(6.0), np.random.default_rng(6))()
+        kept = kernel.rank_replicates(chunks_of(slopes), 11, replicates=B, level=0.9, top=2)
+        return [kernel.SeedVariances(residual, groups, np.random.default_rng(6))(), slopes, kept.low, kept.high]
+
+    whole = all_of_it()
+    monkeypatch.setattr(kernel, "ITEM_BLOCK", 4)
+    for one, other in zip(whole, all_of_it(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+
+
+def test_chi_square_variances_have_their_moments() -> None:
+    sigma2, df = np.array([1.0, 0.2, 3.0]), np.array([3.0, 10.0, 2.5])
+    draw = kernel.ChiSquareVariances(sigma2, df, np.random.default_rng(7))
+    values = np.hstack([draw() for _ in range(1500)])
+    n = values.shape[1]
+    spread = sigma2 * np.sqrt(2 / df)
+    assert (np.abs(values.mean(axis=1) - sigma2) < 4 * spread / sqrt(n)).all()
+    np.testing.assert_allclose(values.var(axis=1), spread**2, rtol=0.06)
+    assert np.abs(np.corrcoef(values) - np.eye(3)).max() < 4 / sqrt(n)
+
+
+def test_cheapest_in_a_plain_loop() -> None:
+    rng = np.random.default_rng(8)
+    slopes = [rng.choice([-1.0, 0.0, 0.5, 2.0, nan], size=(30, 4)) for _ in range(3)]
+    found = kernel.cheapest(slopes, [8.0, 0.5, 1.0])
+    for place in np.ndindex(30, 4):
+        pairs = zip(slopes, (8.0, 0.5, 1.0), strict=True)
+        assert found[place] == min((price / one[place] for one, price in pairs if one[place] > 0), default=np.inf)
+
+
+@relaxed
+@given(seeds, st.integers(1, 9), st.integers(39, 150), st.sampled_from([0.95, 0.9, 0.5]), st.sampled_from([1, 2, 8]))
+def test_tails_of_ranks_against_all_ranks(seed: int, m: int, replicates: int, level: float, held: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 4, size=(m, replicates)) * 1.0 if seed % 2 else rng.normal(size=(m, replicates))
+    odd = rng.random(values.shape)
+    values[odd < 0.2], values[odd < 0.1] = np.inf, nan
+    top = int(rng.integers(1, m + 1))
+    of_all: Any = {"replicates": replicates, "level": level, "top": top}
+    found = kernel.rank_replicates(chunks_of(values), m, held=held, **of_all)
+    for name, want in zip(NAMES, plain_tails(values, level, top), strict=True):
+        np.testing.assert_allclose(getattr(found, name), want, rtol=1e-12, err_msg=name)
+    assert found.first.sum() == pytest.approx(top) == found.last.sum()
+    clean, order = rng.normal(size=(m, replicates)), rng.permutation(m)
+    one, other = (kernel.rank_replicates(chunks_of(v), m, **of_all) for v in (clean, clean[order]))
+    for name in NAMES:
+        np.testing.assert_array_equal(getattr(one, name)[order], getattr(other, name))
+
+
+def test_the_least_number_of_replicates() -> None:
+    assert [kernel.tail_count(n, 0.95) for n in (38, 39, 78, 79, 999)] == [0, 1, 1, 2, 25]
+    assert [kernel.tail_count(n, level) for n, level in ((19, 0.9), (18, 0.9), (999, 0.5))] == [1, 0, 250]
+    values = np.random.default_rng(9).normal(size=(4, 39))
+    found, ranks = kernel.rank_replicates(chunks_of(values), 4, replicates=39, level=0.95, top=1), plain_ranks(values)
+    np.testing.assert_array_equal([found.low, found.high], [ranks.min(axis=1), ranks.max(axis=1)])
+
+
+def test_the_quietest_item_is_no_candidate_for_the_noisiest_because_it_comes_last(tmp_path: Path) -> None:
+    """Of two seeds half of the draws are twice the same: all variances 0, and no rank of any."""
+    drawn = draw_panel(replace(SIMULATED, n_items=20, n_models=1, n_seeds=2, doses=(1e9,)))
+    drawn.values[:, 0, :, 0] = 0.5 + np.outer(np.arange(20, 0, -1), [-0.01, 0.01])
+    items = known_noise(measured(tmp_path, drawn)).items
+    assert items["rank"].to_list() == list(range(20, 0, -1))
+    assert items["noisiest_probability"][-1] is None or items["noisiest_probability"][-1] < 0.25
+
+
+def test_rank_columns_of_noise_in_a_panel(tmp_path: Path) -> None:
+    panel = measured(tmp_path, changed(draw_panel(SIMULATED), (5, 0, 1, 1), (9, 1, slice(0, 3), 2)))
+    noise = known_noise(panel, replicates=79)
+    groups = [np.flatnonzero(panel.checkpoint == t) for t in np.unique(panel.checkpoint)]
+    at = np.flatnonzero(noise.items["mean_score"].is_between(0.1, 0.9).to_numpy())
+    rng, residual = np.random.default_rng(3), noise.residual[at]
+    values = np.hstack([plain_variances(residual, groups, rng) for _ in range(3)])[:, :79]
+    low, high, _, last = plain_tails(values, 0.95, max(1, round(0.1 * len(at))))
+    ranked = noise.items[at.tolist()]
+    assert ranked["rank"].to_list() == ranked["sigma2"].rank("ordinal").to_list()
+    assert (ranked["rank_lo"].to_list(), ranked["rank_hi"].to_list()) == (low.tolist(), high.tolist())
+    np.testing.assert_allclose(ranked["noisiest_probability"], last, rtol=1e-12)
+    assert noise.items["rank"].null_count() == 14 - len(at)
+    again = variance_draws(noise, panel, at, rng=np.random.default_rng(3))()
+    np.testing.assert_allclose(again, values[:, :B], rtol=1e-9)
+
+
+@pytest.mark.parametrize("draws", ["shared", "independent"])
+@pytest.mark.parametrize("n_seeds", [1, 3])
+def test_rank_columns_of_costs_in_a_panel(draws: str, n_seeds: int, tmp_path: Path) -> None:
+    panel = measured(tmp_path, draw_panel(replace(SIMULATED, n_seeds=n_seeds, n_models=1)))
+    found = known_slopes(panel, replicates=79, residual_draws=draws)
+    fit, at = found.fits["PT"], np.flatnonzero(found.items["rank"].is_not_null().to_numpy())
+    one, other = same_stream(3)
+    draw = slope_draws(panel, fit, at, shared=draws == "shared", rng=one)
+    ranked, residual = found.items[at.tolist()], draw.residual
+    slope = ranked["slope_pt"].to_numpy()
+    assert (draw.clusters is not None) == (n_seeds == 3)
+    by_seed = draws == "shared" and n_seeds > 1
+    plain: Any = plain_independent if draws == "independent" else plain_by_seed if by_seed else plain_slopes
+    drawn = [plain(slope, residual, fit.x, other, *[draw.clusters] * by_seed) for _ in range(3)]
+    np.testing.assert_allclose(np.hstack([draw() for _ in range(3)]), np.hstack(drawn), rtol=1e-9, atol=1e-12)
+    replicates = np.hstack(drawn)[:, :79]
+    values = np.divide(82.0, replicates, out=np.full(replicates.shape, np.inf), where=replicates > 0)
+    low, high, first, _ = plain_tails(values, 0.95, max(1, round(0.1 * len(at))))
+    assert (ranked["rank_lo"].to_list(), ranked["rank_hi"].to_list()) == (low.tolist(), high.tolist())
+    np.testing.assert_allclose(ranked["cheapest_probability"], first, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_seeds", [1, 3])
+def test_replicates_of_slopes_spread_as_their_standard_errors_say(n_seeds: int, tmp_path: Path) -> None:
+    """The variance over all equally likely draws, of runs or of seeds, is that of the least-squares slope."""
+    panel = measured(tmp_path, draw_panel(replace(SIMULATED, n_seeds=n_seeds, n_models=1)))
+    fit = known_slopes(panel).fits["PT"]
+    draw = slope_draws(panel, fit, np.arange(14), shared=True, rng=np.random.default_rng(1))
+    if draw.clusters is None:
+        spread = (draw.residual**2).mean(axis=1) * (levers(fit.x) ** 2).sum()
+    else:
+        spread = ((draw.residual * levers(fit.x))[:, draw.clusters].sum(axis=2) ** 2).sum(axis=1)
+    np.testing.assert_allclose(np.sqrt(spread), fit.fits.standard_error, rtol=1e-9)
+
+
+def aggregate_of(panel: Measurements, step: float = 0.01) -> AggregateEstimate:
+    return estimate_aggregate(panel, noise_of(panel), score_step=step)
+
+
+def check_components(found: pl.DataFrame, values: Array, rows: dict[str, Any], trials: int | None = None) -> None:
+    """Against analyses by hand of values (m, J, S, K), averaged over models by seeds less one."""
+    assert found["scope"].to_list() == list(rows)
+    for row in found.iter_rows(named=True):
+        parts, shapes = [], []
+        for model in range(values.shape[1]):
+            block = values[rows[row["scope"]], model]
+            block = block[:, ~np.isnan(block).all(axis=(0, 2))]
+            whole = block[~np.isnan(block).any(axis=(1, 2))]
+            if not whole.size:
+                continue
+            m, y = len(whole), whole.mean(axis=0)
+            seed, rest = by_hand(y) if y.shape[1] > 1 else (float(y.var(ddof=1)), nan)
+            one = nan if trials is None else (whole * (1 - whole) / (trials - 1)).mean(axis=(1, 2)).sum() / m**2
+            parts.append([seed, rest if trials is None else rest - one, one, whole.mean(axis=(1, 2)).var(ddof=1) / m])
+            shapes.append(y.shape)
+        want = np.average(parts, axis=0, weights=[n_seeds - 1 for n_seeds, _ in shapes])
+        mine = [nan if row[n] is None else row[n] for n in ("seed", "checkpoint_seed", "trials", "items")]
+        np.testing.assert_allclose(mine, want, rtol=1e-9, atol=1e-15)
+        counts = len(parts), sum(s for s, _ in shapes), sum(k for _, k in shapes)
+        assert (row["n_models"], row["n_seeds"], row["n_checkpoints"]) == counts
+
+
+LAST = "last 5 checkpoints"
+SCOPES = {ALL: np.arange(14), "task-1": np.arange(7), "task-2": np.arange(7, 14)}
+
+
+def test_components_of_the_score(tmp_path: Path) -> None:
+    uneven = changed(draw_panel(SIMULATED), (2, 0, 1, 1), (slice(None), 1, 3))  # model 2 lacks a seed
+    check_components(aggregate_of(measured(tmp_path / "uneven", uneven)).components, uneven.values, SCOPES)
+    one = draw_panel(replace(SIMULATED, doses=(1e9,)))
+    check_components(aggregate_of(measured(tmp_path / "one", one)).components, one.values, SCOPES)
+    coins = draw_panel(replace(SIMULATED, trials=5, slope_mean=0.0, slope_sd=0.0, noise_sd=0.5))
+    read = measured(tmp_path / "coins", to_frame(coins).with_columns(n_trials=5))
+    check_components(aggregate_of(read).components, coins.values, SCOPES, trials=5)
+
+
+def test_components_count_the_runs_that_they_are_of(tmp_path: Path) -> None:
+    """Model 2 was never given task 2: its seeds are no part of that row."""
+    drawn = changed(draw_panel(SIMULATED), (slice(7, 14), 1))
+    check_components(aggregate_of(measured(tmp_path, drawn)).components, drawn.values, SCOPES)
+
+
+def test_seeds_that_settle_a_difference(tmp_path: Path) -> None:
+    drawn = draw_panel(SIMULATED)
+    found = aggregate_of(measured(tmp_path, drawn), 0.02)
+    deviation = drawn.values - drawn.values.mean(axis=2, keepdims=True)
+    S = np.einsum("ijst,kjst->ik", deviation, deviation) / 24  # 2 models, 4 checkpoints, 3 seeds to spare
+    v, c = np.trace(S) / 14, (S.sum() - np.trace(S)) / (14 * 13)
+    assert (found.mean_variance, found.mean_covariance) == pytest.approx((v, c), rel=1e-9)
+    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    assert found.seeds_needed == ceil(2 * z**2 * S.mean() / 0.02**2) > 1
+    assert found.reliability["n_items"].unique().sort().to_list() == [1, 4, 7, 14, 28, 56]
+    assert found.reliability["n_seeds"].unique().sort().to_list() == list(SEEDS)
+    for n_seeds, n_items, error, least in found.reliability.iter_rows():
+        assert error == pytest.approx(sqrt((v / n_items + (1 - 1 / n_items) * c) / n_seeds), rel=1e-9)
+        assert least == pytest.approx(z * sqrt(2) * error, rel=1e-9)
+
+
+def check_snr(found: pl.DataFrame, values: Array, rows: dict[str, Any], *, over: str | None) -> None:
+    assert found["scope"].to_list() == list(rows)
+    for row in found.iter_rows(named=True):
+        y = values[rows[row["scope"]]].mean(axis=0)  # (J, S, K)
+        path = y.mean(axis=1)
+        signal, last = np.ptp(path[:, -1]) / abs(path[:, -1].mean()), path[:, -5:]
+        by_seed = y[:, :, -1].std(axis=1, ddof=1) / path[:, -1] if y.shape[1] > 1 else [nan]
+        relative = last.std(axis=1, ddof=1) / last.mean(axis=1) if path.shape[1] > 2 else by_seed
+        want = signal, np.mean(relative), signal / np.mean(relative)
+        mine = [nan if row[name] is None else row[name] for name in ("signal", "noise", "snr")]
+        assert mine == pytest.approx(want, rel=1e-9, nan_ok=True)
+        assert row["noise_over"] == over
+
+
+@pytest.mark.parametrize(("length", "n_seeds", "over"), [(4, 3, LAST), (7, 1, LAST), (2, 3, "seeds"), (2, 1, None)])
+def test_signal_to_noise(length: int, n_seeds: int, over: str | None, tmp_path: Path) -> None:
+    doses = tuple(1e9 * (k + 1) for k in range(length))
+    drawn = draw_panel(replace(SIMULATED, doses=doses, n_seeds=n_seeds, n_models=3))
+    check_snr(aggregate_of(measured(tmp_path, drawn)).snr, drawn.values, SCOPES, over=over)
+
+
+def test_models_are_compared_on_the_items_that_all_have(tmp_path: Path) -> None:
+    """A cell is missing of each model, of another item: means over different items would be no signal."""
+    drawn = changed(draw_panel(SIMULATED), (0, 0, 0, 0), (1, 1, 2, 1))
+    common = SCOPES | {ALL: np.arange(2, 14), "task-1": np.arange(2, 7)}
+    check_snr(aggregate_of(measured(tmp_path, drawn)).snr, drawn.values, common, over=LAST)
+
+
+def test_nothing_repeated_and_nothing_different(tmp_path: Path) -> None:
+    single = draw_panel(replace(SIMULATED, n_seeds=1))
+    found = aggregate_of(measured(tmp_path / "single", single))
+    assert found.components.height == found.reliability.height == 0
+    assert np.isnan([found.mean_variance, found.mean_covariance, found.seeds_needed]).all()
+    check_snr(found.snr, single.values, SCOPES, over=LAST)
+    same = draw_panel(replace(SIMULATED, noise_sd=0.0, n_seeds=6, n_models=1))
+    noise = known_noise(measured(tmp_path / "same", same))
+    assert noise.notes[0].startswith("All runs of a checkpoint are identical")
+    assert noise.items["sigma2"].to_list() == [0.0] * 14
+    for name in ("sigma2_lo", "sigma2_hi", "rank", "rank_lo", "rank_hi", "noisiest_probability"):
+        assert noise.items[name].null_count() == 14
+    gaps = [(i, model, i % 4, i % 3) for i in range(14) for model in range(2)]  # no item has a whole grid
+    holed = known_noise(measured(tmp_path / "gaps", changed(draw_panel(SIMULATED), *gaps)))
+    assert holed.effective_share == 1
+    assert "take checkpoints for independent" in holed.notes[0]
+
+
+def test_items_without_noise_have_no_covariance(tmp_path: Path) -> None:
+    same = measured(tmp_path, draw_panel(replace(SIMULATED, noise_sd=0.0, n_models=1)))
+    assert seed_covariance(known_noise(same), np.arange(14)) is None
