@@ -234,3 +234,21 @@ def test_pythia_tasks_by_checkpoint(panels: dict[str, Path]) -> None:
     noise = np.mean([np.std(curve[-5:], ddof=1) / np.mean(curve[-5:]) for curve in curves.values()])
     assert piqa["n_models"] == len(curves)
     assert piqa["snr"] == pytest.approx((max(final) - min(final)) / np.mean(final) / noise, **EXACT)
+
+
+def test_pythia_slopes_over_tokens(panels: dict[str, Path]) -> None:
+    found = estimate(panels["pythia"], metric="acc", step_axis="PT", step_dose=2_097_152.0, models=["*-6.9b"])
+    scores = (
+        Panel.open(panels["pythia"])
+        .scores()
+        .filter(pl.col("metric") == "acc", ~pl.col("is_group"), pl.col("model").str.ends_with("-6.9b"))
+    )
+    assert found.slopes is not None
+    table = {row["task"]: row for row in found.slopes.items.iter_rows(named=True)}
+    for (task,), mine in scores.select("task", "step", "value").collect().group_by("task"):
+        x, y = mine["step"].to_numpy() * 2_097_152 / 1e9, mine["value"].to_numpy()
+        (slope, _), ((variance, _), _) = np.polyfit(x, y, 1, cov="unscaled")
+        residual = y - np.polyval(np.polyfit(x, y, 1), x)
+        error = math.sqrt(variance * (residual @ residual) / (len(x) - 2))
+        assert table[str(task)]["slope_pt"] == pytest.approx(slope, rel=1e-9, abs=1e-14)
+        assert table[str(task)]["slope_pt_se"] == pytest.approx(error, rel=1e-9)

@@ -155,3 +155,11 @@ def test_ids_that_are_all_whole_numbers_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "padded.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     read_logs(tmp_path / "padded.csv", tmp_path / "text", workers=1)
     assert measured(tmp_path / "text").items["doc_id"].to_list() == ["007", "8"]
+
+
+def test_steps_can_be_the_doses_of_an_axis(tmp_path: Path) -> None:
+    panel = panel_of(tmp_path, [{"model": "a", "step": step} for step in (0, 1000, 4000)])
+    assert measured(panel).grid.height == 0
+    found = measured(panel, step_axis="PT", step_dose=2e6)
+    assert sorted(found.grid["x"]) == [0.0, 2.0, 8.0]
+    assert any("taken as tokens" in note for note in found.notes)

@@ -141,6 +141,12 @@ class EstimateChoices(Checked):
     anchor: str | None = choice(
         None, unit="pattern", why="model whose score is the anchor; unless set, the smallest dose of each axis"
     )
+    step_axis: str | None = choice(
+        None, unit="axis", why="axis whose dose is the step, for runs that state no dose; unless set, steps are no dose"
+    )
+    step_dose: float = choice(
+        1.0, unit="native units", low=1e-15, high=1e15, why="dose of one step on that axis (tokens in a batch, say)"
+    )
     slope_errors: str = choice(
         "auto",
         unit="rule",

@@ -126,7 +126,7 @@ def measure(
         say("metrics")
         rows, level = _rows(source, panel, at_work, choices)
         used, chosen = _chosen(at_work.collect(statistics.offered(rows)), choices.metric)
-        runs = describe_runs(used, facts=facts, models=choices.models, anchor=choices.anchor)
+        runs = describe_runs(used, facts=facts, choices=choices)
         used = used.join(runs.identity, on=list(RUN), nulls_equal=True)
         grid, notes = _scaled(runs.grid, prices)
         say("cells")
@@ -144,6 +144,7 @@ def measure(
         )
     if collected.values.height == 0:
         raise DataError("no run has a value of these metrics", hint="see `benchwright panel describe`")
+    chosen = {task: measure for task, measure in chosen.items() if task in set(collected.values["task"])}
     lower = used.filter(~pl.col("higher_is_better"))["measure"].unique().sort()
     if len(lower):
         notes.append(f"Smaller is better for {', '.join(lower)}: the sign is turned, so that larger is better.")

@@ -247,7 +247,7 @@ def _ranks(
     if m:
         draw = _variance_draws(residual, checkpoint, sigma2, df, at, rng)
         drawn = resampling.rank_replicates(draw, m, replicates=replicates, level=level, top=top)
-        order = np.lexsort((np.arange(m), sigma2[at]))
+        order = np.lexsort((np.arange(m), np.sqrt(sigma2[at])))
         columns["rank"][at[order]] = np.arange(1, m + 1)
         columns["rank_lo"][at], columns["rank_hi"][at] = drawn.low, drawn.high
         columns["noisiest_probability"][at] = drawn.last

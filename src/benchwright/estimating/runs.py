@@ -25,6 +25,7 @@ from typing import Any
 import polars as pl
 
 from benchwright._words import count
+from benchwright.choices import EstimateChoices
 from benchwright.config import AXIS
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.tabular import Column, Table, read_table
@@ -102,8 +103,7 @@ def describe_runs(
     identities: pl.DataFrame,
     *,
     facts: pl.DataFrame | None = None,
-    models: tuple[str, ...] = ("*",),
-    anchor: str | None = None,
+    choices: EstimateChoices,
 ) -> Runs:
     """Find checkpoints, replicates and grids among runs.
 
@@ -113,10 +113,8 @@ def describe_runs(
         Rows with the panel's identity and ``place``, of any number per run.
     facts
         As :func:`read_run_facts` returns them.
-    models
-        Patterns of names; runs of other models are left out.
-    anchor
-        Pattern of the name (or model) of the anchor.
+    choices
+        Patterns of the models that count and of the anchor; whether steps are doses.
 
     Raises
     ------
@@ -130,17 +128,24 @@ def describe_runs(
     frame = frame.with_row_index("run_no").cast({"run_no": pl.Int64})
     identity = frame.select("run_no", *RUN)
     frame = _named(frame, notes).with_columns(is_anchor=pl.lit(False))
+    if choices.step_axis is not None:
+        bare = pl.col("dose").is_null() & pl.col("axis").is_null() & pl.col("step").is_not_null()
+        frame = frame.with_columns(
+            axis=pl.when(bare).then(pl.lit(choices.step_axis)).otherwise("axis"),
+            dose=pl.when(bare).then(pl.col("step") * choices.step_dose).otherwise("dose"),
+        )
     grid = frame.filter(pl.col("axis").is_not_null() & pl.col("dose").is_not_null())
     grid = grid.select("run_no", "axis", "dose", unit="dose_unit")
     if facts is not None:
         frame, grid = _with_facts(frame, grid, facts)
-    wanted = [any(fnmatchcase(name, pattern) for pattern in models) for name in frame["name"]]
+    wanted = [any(fnmatchcase(name, pattern) for pattern in choices.models) for name in frame["name"]]
     frame = frame.filter(pl.Series(wanted, dtype=pl.Boolean))
     if frame.height == 0:
         raise UsageError(
-            f"no run is of the models {', '.join(models)}",
+            f"no run is of the models {', '.join(choices.models)}",
             hint="see `benchwright panel describe`; * stands for any text",
         )
+    anchor = choices.anchor
     if anchor is not None:
         at = [
             fnmatchcase(name, anchor) or fnmatchcase(model, anchor)

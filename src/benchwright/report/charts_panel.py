@@ -213,7 +213,7 @@ def item_rest(quality: QualityAudit) -> Chart | None:
                 bin="binned",
                 title="correlation of the item with the rest",
                 scale=alt.Scale(domain=[-1, 1]),
-                axis=alt.Axis(values=[place / 4 for place in range(-4, 5)], format="~g"),
+                axis=alt.Axis(values=[place / 4 for place in range(-4, 5)], format=".2f"),
             ),
             x2="high:Q",
             y=alt.Y("n:Q", title="items", stack="zero", axis=alt.Axis(tickMinStep=1, format=",d")),

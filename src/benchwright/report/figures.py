@@ -214,9 +214,9 @@ def _panel(report: AuditReport, estimates: PanelEstimates) -> Iterator[_Row]:
             "slope-certainty",
             "improvability",
             "Which slopes are beyond doubt",
-            f"Whether the {level} interval of an item's slope lies above 0 (the score rises with the dose), below it or "
-            "on both sides; in brackets the items with a slope. Intervals hold one by one: where a dose moves nothing, "
-            f"{percent(1 - report.config.resampling.level)} of items would still come out on one side.",
+            f"Whether the {level} interval of an item's slope lies above 0 (the score rises with the dose), below it, "
+            "or on both sides; in brackets the items with a slope. Intervals hold one by one: where a dose moves "
+            f"nothing, {percent(1 - report.config.resampling.level)} of items would still come out on one side.",
             panel_charts.slope_certainty(estimates.slopes),
         )
     if report.audit.quality is not None:
