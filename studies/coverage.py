@@ -142,19 +142,19 @@ def slope_intervals(values: Array, dose: Array, rng: np.random.Generator | None 
     found = {}
     for errors in ("seed", "ols", "hc3") if seeds > 1 else ("ols", "hc3"):
         fits = _slopes.fit_lines(rows, x, errors=errors, cluster=seed)
-        half = stats.t.isf((1 - LEVEL) / 2, fits.df) * fits.standard_error
+        half = stats.t.isf((1 - LEVEL) / 2, fits.df) * np.where(fits.residual_variance > 0, fits.standard_error, np.nan)
         found[errors] = (fits.slope - half, fits.slope + half)
     if rng is not None:
         residual = _slopes.fitted_residuals(rows, x, fits)
-
-        def make(clusters: Array | None, at: slice) -> _resampling.Draw:
-            return _resampling.SlopeReplicates(fits.slope[at], residual[at], x, rng, clusters=clusters)
-
         if not np.isnan(rows).any():  # a set of draws for each pattern of gaps takes too long here
-            found["residual bootstrap"] = percentiles(partial(make, None), panels, m)
+            found["residual bootstrap"] = percentiles(
+                lambda at: _resampling.SlopeReplicates(fits.slope[at], residual[at], x, rng), panels, m
+            )
         if seeds > 1:
-            clusters = np.arange(seeds * length).reshape(seeds, length)
-            found["the same by seed"] = percentiles(partial(make, clusters), panels, m)
+            scores = _slopes.seed_scores(rows, x, fits, seed)
+            found["seed bootstrap"] = percentiles(
+                lambda at: _resampling.SeedSlopeReplicates(fits.slope[at], scores[at], rng), panels, m
+            )
     return _shaped(found, m)
 
 
@@ -189,7 +189,8 @@ def noise_ranks(values: Array, rng: np.random.Generator) -> Ends:
     """Return percentile intervals of the ranks by noise of items from values (m, S, K)."""
     rows, checkpoint, _ = as_rows(values)
     groups = [np.flatnonzero(checkpoint == t) for t in range(values.shape[2])]
-    return _item_ranks(_resampling.SeedVariances(_noise.residuals(rows, checkpoint), groups, rng), len(rows))
+    alike = [0] * len(groups)  # whole seeds
+    return _item_ranks(_resampling.SeedVariances(_noise.residuals(rows, checkpoint), groups, rng, alike), len(rows))
 
 
 def cost_ranks(values: Array, dose: Array, rng: np.random.Generator) -> Ends:
@@ -197,9 +198,7 @@ def cost_ranks(values: Array, dose: Array, rng: np.random.Generator) -> Ends:
     rows, checkpoint, seed = as_rows(values)
     x = dose[checkpoint]
     fits = _slopes.fit_lines(rows, x, errors="seed", cluster=seed)
-    residual = _slopes.fitted_residuals(rows, x, fits)
-    clusters = np.arange(len(x)).reshape(values.shape[1:])
-    slopes = _resampling.SlopeReplicates(fits.slope, residual, x, rng, clusters=clusters)
+    slopes = _resampling.SeedSlopeReplicates(fits.slope, _slopes.seed_scores(rows, x, fits, seed), rng)
     return _item_ranks(lambda: _resampling.cheapest([slopes()], [1.0]), len(rows))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -116,6 +116,7 @@ def chunks_of(values: Array) -> kernel.Draw:
 
 
 @relaxed
+@example(seed=16504, share=0.3, sizes=[2, 2])  # no variance, and squares that differ from 0 by rounding
 @given(seed=seeds, share=st.sampled_from([0.0, 0.3, 0.7]), sizes=st.lists(st.integers(2, 5), min_size=1, max_size=4))
 def test_seed_variances_one_at_a_time(seed: int, share: float, sizes: list[int]) -> None:
     first, second = same_stream(seed)
@@ -246,9 +247,8 @@ def test_rank_columns_of_noise_in_a_panel(tmp_path: Path) -> None:
     noise = known_noise(panel, replicates=79)
     groups = [np.flatnonzero(panel.checkpoint == t) for t in np.unique(panel.checkpoint)]
     at = np.flatnonzero(noise.items["mean_score"].is_between(0.1, 0.9).to_numpy())
-    rng = np.random.default_rng(3)
-    values = np.hstack([plain_variances(noise.residual[at], groups, rng) for _ in range(3)])[:, :79]
-    low, high, _, last = plain_tails(values, 0.95, max(1, round(0.1 * len(at))))
+    parts = [plain_variances(noise.residual[at], groups, rng) for rng in [np.random.default_rng(3)] for _ in range(3)]
+    low, high, _, last = plain_tails(np.hstack(parts)[:, :79], 0.95, max(1, round(0.1 * len(at))))
     ranked = noise.items[at.tolist()]
     assert ranked["rank"].to_list() == ranked["sigma2"].rank("ordinal").to_list()
     assert (ranked["rank_lo"].to_list(), ranked["rank_hi"].to_list()) == (low.tolist(), high.tolist())

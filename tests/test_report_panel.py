@@ -102,9 +102,9 @@ def told(report: AuditReport) -> dict[str, tuple[str, str]]:
 
 
 def finding(report: AuditReport, section: str, pattern: str) -> str:
-    (text,) = [f"{title}: {text}" for title, (there, text) in told(report).items()
-               if there == section and re.search(pattern, title)]  # fmt: skip
-    return text
+    found = [(title, text) for title, (there, text) in told(report).items() if there == section]
+    (one,) = [f"{title}: {text}" for title, text in found if re.search(pattern, title)]
+    return one
 
 
 def drawn(figure: Figure) -> list[dict[str, Any]]:
@@ -184,6 +184,16 @@ def test_noise_of_the_benchmark_is_the_estimates(report: AuditReport) -> None:
     assert snr == dict(aggregate.snr.select("scope", "snr").iter_rows())
     assert "(max - min) / mean" in charts["signal-to-noise"].caption
     assert str(aggregate.snr["noise_over"][0]) in charts["signal-to-noise"].caption
+
+
+def test_a_variance_estimated_below_zero_has_no_root_and_no_bar(report: AuditReport) -> None:
+    estimates = estimates_of(report)
+    below = estimates.aggregate.components.with_columns(seed=pl.lit(-1e-4), trials=pl.lit(None, dtype=pl.Float64))
+    other = replace(report, estimates=replace(estimates, aggregate=replace(estimates.aggregate, components=below)))
+    assert {row["seed"] for row in written(named(tables(other))["variance-components"])} == {""}
+    bars = drawn(named(figures(other))["variance-components"])
+    assert {row["variable"] for row in bars} == {"checkpoint_seed", "items"}
+    assert sum(row["share"] for row in bars if row["place"] == 0) == pytest.approx(1)
 
 
 def test_slopes_are_counted_by_the_side_of_their_interval(report: AuditReport) -> None:
@@ -274,6 +284,7 @@ def ranking_of(*rows: tuple[float, float, int, int, int]) -> Ranking:
     [
         ([(0.6, 0.1, 1, 1, 1), (0.5, 0.1, 2, 2, 3), (0.4, 0.1, 3, 2, 3)], "1 of 2 pairs", "First is a."),
         ([(0.6, 0.1, 1, 1, 2), (0.5, 0.1, 2, 1, 3), (0.4, 0.1, 3, 2, 3)], "none of 2 pairs", "First may be a or b."),
+        ([(0.6, 0.1, 1, 1, 2), (0.5, 0.1, 2, 2, 3), (0.4, 0.1, 3, 3, 3)], "none of 2 pairs", "First is a."),
         ([(0.6, 0.1, 1, 1, 1), (0.5, 0.1, 2, 2, 2)], "The two models are told apart", "1 of 1 pair of"),
         ([(0.6, 0.1, 1, 1, 2), (0.5, 0.1, 2, 1, 2)], "The two models are not told apart", "0 of 1 pair of"),
         ([(0.6, 0.0, 1, 1, 1), (0.5, 0.1, 2, 2, 2)], "told apart", "1 model with an error of 0"),
@@ -392,11 +403,8 @@ def test_many_models_and_tasks_are_cut_and_said_to_be(report: AuditReport) -> No
     many = replace(many, frame=many.frame.with_columns(name=pl.Series([f"m{place}" for place in range(n)])))
     snr = pl.DataFrame({"scope": [f"t{place}" for place in range(n)], "snr": np.arange(n) + 1.0})
     snr = snr.with_columns(n_items=1, n_models=2, signal=0.5, noise=0.1, noise_over=pl.lit("seeds"))
-    big = replace(
-        report,
-        estimates=replace(estimates, models=many, aggregate=replace(estimates.aggregate, snr=snr)),
-    )
-    shown = named(figures(big))
+    big = replace(estimates, models=many, aggregate=replace(estimates.aggregate, snr=snr))
+    shown = named(figures(replace(report, estimates=big)))
     assert len(drawn(shown["model-ranks"])) == len(drawn(shown["model-scores"])) == 40
     assert "The first 40 of 300 models." in shown["model-ranks"].caption
     bars = [row["snr"] for row in drawn(shown["signal-to-noise"])]

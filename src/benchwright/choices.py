@@ -153,6 +153,12 @@ class EstimateChoices(Checked):
         options=("auto", "ols", "hc3", "seed"),
         why="standard errors of slopes; auto: clustered by seed where seeds repeat the grid, else ols",
     )
+    seed_draws: str = choice(
+        "auto",
+        unit="rule",
+        options=("auto", "checkpoint"),
+        why="seed bootstrap of noise ranks; auto: whole seeds where checkpoints share them; else anew in each (paper)",
+    )
     residual_draws: str = choice(
         "shared",
         unit="rule",

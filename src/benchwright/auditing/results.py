@@ -78,8 +78,8 @@ class QualityAudit:
     """Dead items, items that run against the rest, redundant pairs.
 
     ``items``: task, doc_id, margin_ratio (only where no noise is estimable, and choices are there), n_models, dead,
-    item_rest_r, reversed_p, reversed_q, quality_verdict, n_redundant, redundant_group. ``pairs``: the redundant pairs by
-    task and doc_id, with their correlation. ``counts``: items by verdict.
+    item_rest_r, reversed_p, reversed_q, quality_verdict, n_redundant, redundant_group. ``pairs``: the redundant pairs
+    by task and doc_id, with their correlation. ``counts``: items by verdict.
     """
 
     items: pl.DataFrame

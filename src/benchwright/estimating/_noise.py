@@ -67,30 +67,32 @@ class SeedGrid:
 def dependence(residual: FloatArray, grid: SeedGrid) -> float:
     """Return (tr S)^2 / tr S^2 of the seeds' covariance S (K, K) over checkpoints, pooled over items.
 
-    K where checkpoints of one seed are independent and equally noisy, 1 where a seed that starts high stays high. Both
-    traces are unbiased under normality (nu = S - 1 degrees of freedom):
-    E tr Shat^2 = (1 + 1/nu) tr S^2 + (tr S)^2 / nu and E (tr Shat)^2 = (tr S)^2 + 2 tr S^2 / nu. NaN without an item
-    that has the whole grid and any noise, or with one seed; S = 2 leaves the two apart by no margin: 1, the cautious
-    end.
+    K where checkpoints of one seed are independent and equally noisy, 1 where a seed that starts high stays high. With
+    S_tt' the sum of products over the seeds known at both checkpoints, over their number less 1 (nu, and h the mean of
+    1 / nu), both traces are unbiased under normality and whole grids: E tr Shat^2 = (1 + h) tr S^2 + h (tr S)^2 and
+    E (tr Shat)^2 = (tr S)^2 + 2 h tr S^2. NaN without an item with noise and two seeds at every pair of checkpoints.
+    Where nu is 1 the two cannot be told apart: 1, the cautious end.
     """
-    nu, length = grid.seeds - 1, grid.checkpoints
-    if nu < 1:
-        return np.nan
-    squares = traces = 0.0
+    length = grid.checkpoints
+    squares = traces = inverse = n_pairs = 0.0
     for start in range(0, len(residual), BLOCK_ITEMS):
-        block = residual[start : start + BLOCK_ITEMS, grid.runs.ravel()]
-        block = block[~np.isnan(block).any(axis=1)].reshape(-1, grid.seeds, length)
-        gram = np.matmul(block.transpose(0, 2, 1), block) if length <= grid.seeds else None
-        small = gram if gram is not None else np.matmul(block, block.transpose(0, 2, 1))
-        squares += float(np.square(small).sum()) / nu**2
-        traces += float(np.square(np.square(block).sum(axis=(1, 2))).sum()) / nu**2
+        block = residual[start : start + BLOCK_ITEMS, grid.runs.ravel()].reshape(-1, grid.seeds, length)
+        known = (~np.isnan(block)).astype(np.float64)
+        spare = np.matmul(known.transpose(0, 2, 1), known) - 1
+        enough = (spare >= 1).all(axis=(1, 2))
+        block, spare = np.where(known > 0, block, 0.0)[enough], spare[enough]
+        covariance = np.matmul(block.transpose(0, 2, 1), block) / spare
+        squares += float(np.square(covariance).sum())
+        traces += float(np.square(np.trace(covariance, axis1=1, axis2=2)).sum())
+        inverse, n_pairs = inverse + float((1 / spare).sum()), n_pairs + spare.size
     if traces == 0:
         return np.nan
-    scale = 1 + 1 / nu - 2 / nu**2
-    if scale <= 0:
+    h = inverse / n_pairs
+    scale = 1 + h - 2 * h**2
+    if scale <= 1e-9:
         return 1.0
-    tr_s2 = (squares - traces / nu) / scale
-    tr_s_2 = traces - 2 * tr_s2 / nu
+    tr_s2 = (squares - traces * h) / scale
+    tr_s_2 = traces - 2 * tr_s2 * h
     return float(np.clip(tr_s_2 / tr_s2, 1.0, length)) if tr_s2 > 0 else float(length)
 
 

@@ -40,19 +40,25 @@ def multiplicities(draws: IntArray, size: int) -> FloatArray:
 
 @dataclass(slots=True, eq=False)
 class SeedVariances:
-    """Replicates of pooled variances: seeds drawn with replacement within each checkpoint, the same for all items.
+    """Replicates of pooled variances: seeds drawn with replacement, the same for all items.
 
-    ``groups``: the columns of each checkpoint's runs. Replicate b of item i is
-    sum_t (sum_s c_ts r_its^2 - (sum_s c_ts r_its)^2 / n_it) / sum_t (n_it - 1) with multiplicities c, residuals r and
-    n_it = sum_s c_ts over the runs that the item has. 0 / 0 is NaN.
+    ``groups``: the columns of each checkpoint's runs. Each checkpoint has a draw of its own, or, with ``alike``,
+    those with the same number there share one: whole seeds are drawn, and a group's columns are in the order of
+    seeds. Replicate b of item i is sum_t (sum_s c_ts r_its^2 - (sum_s c_ts r_its)^2 / n_it) / sum_t (n_it - 1) with
+    multiplicities c, residuals r and n_it = sum_s c_ts over the runs that the item has. 0 / 0 is NaN.
     """
 
     residual: FloatArray
     groups: Sequence[IntArray]
     rng: np.random.Generator
+    alike: Sequence[int] | None = None
 
     def __call__(self) -> FloatArray:
-        drawn = [multiplicities(self.rng.integers(len(at), size=(CHUNK, len(at))), len(at)) for at in self.groups]
+        made: dict[int, FloatArray] = {}
+        for at, number in zip(self.groups, self.alike or range(len(self.groups)), strict=True):
+            if number not in made:
+                made[number] = multiplicities(self.rng.integers(len(at), size=(CHUNK, len(at))), len(at))
+        drawn = [made[number] for number in self.alike or range(len(self.groups))]
         together = np.concatenate(drawn)
         order = np.concatenate([np.asarray(at) for at in self.groups])
         out = np.empty((len(self.residual), CHUNK))
@@ -100,7 +106,7 @@ class SlopeReplicates:
 
     b*_i = b_i + sum_j a_ij e_i,d(j) with a_ij = (x_j - mean) / Sxx of the models that item i has. ``shared``: one
     draw of models for all items (position floor(u n_i) among those that the item has, the same u), else a draw of its
-    own for each. With ``clusters`` (S, K), columns of a whole grid, seeds are drawn and keep their doses.
+    own for each. An item without residuals keeps its slope.
     """
 
     slope: FloatArray
@@ -108,13 +114,10 @@ class SlopeReplicates:
     x: FloatArray
     rng: np.random.Generator
     shared: bool = True
-    clusters: IntArray | None = None
 
     def __call__(self) -> FloatArray:
         if not self.shared:
             return self._independent()
-        if self.clusters is not None:
-            return self._by_seed(self.clusters)
         uniform = self.rng.random((CHUNK, len(self.x)))
         out = self._start()
         for at, columns in self._patterns():
@@ -135,16 +138,6 @@ class SlopeReplicates:
         for start in range(0, len(at), ITEM_BLOCK):
             rows = at[start : start + ITEM_BLOCK]
             out[start : start + ITEM_BLOCK] = self.slope[rows, None] + self.residual[np.ix_(rows, columns)] @ table
-        return out
-
-    def _by_seed(self, clusters: IntArray) -> FloatArray:
-        drawn = self.rng.integers(len(clusters), size=(CHUNK, len(clusters)))
-        out = self._start()
-        columns = clusters.ravel()
-        at = np.flatnonzero(np.isfinite(self.slope) & ~np.isnan(self.residual[:, columns]).any(axis=1))
-        length = clusters.shape[1]
-        places = (drawn[:, :, None] * length + np.arange(length)).reshape(CHUNK, -1)
-        out[at] = self._placed(at, columns, places)
         return out
 
     def _independent(self) -> FloatArray:
@@ -174,6 +167,25 @@ class SlopeReplicates:
         for place, stop in enumerate(ends):
             mine = at[order[ends[place - 1] if place else 0 : stop]]
             yield mine, np.flatnonzero(~np.isnan(self.residual[mine[0]]))
+
+
+@dataclass(slots=True, eq=False)
+class SeedSlopeReplicates:
+    """Replicates of slopes whose runs share seeds: seeds drawn with replacement, the same for all items.
+
+    b*_i = b_i + sum_s c_s u_is with multiplicities c and ``scores`` u (m, S) from :func:`._slopes.seed_scores`, whose
+    sum over seeds is 0. Their variance over draws is the squared standard error by seed.
+    """
+
+    slope: FloatArray
+    scores: FloatArray
+    rng: np.random.Generator
+
+    def __call__(self) -> FloatArray:
+        seeds = self.scores.shape[1]
+        counts = multiplicities(self.rng.integers(seeds, size=(CHUNK, seeds)), seeds)
+        replicates: FloatArray = self.slope[:, None] + self.scores @ counts
+        return replicates
 
 
 def cheapest(slopes: Sequence[FloatArray], prices: Sequence[float]) -> FloatArray:

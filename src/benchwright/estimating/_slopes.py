@@ -123,6 +123,29 @@ def fitted_residuals(y: FloatArray, x: FloatArray, fits: Fits) -> FloatArray:
     return residual
 
 
+def seed_scores(y: FloatArray, x: FloatArray, fits: Fits, cluster: IntArray) -> FloatArray:
+    """Return u_is = sqrt(S_i / (S_i - 1)) sum_j (x_j - mean) e_ij / Sxx over the runs j of seed s, (m, S).
+
+    Levers and the number S_i of seeds are those of the runs that an item has; NaN with fewer than two seeds.
+    """
+    seeds = np.unique(cluster)
+    out = np.empty((len(y), len(seeds)))
+    for rows in blocks(len(y)):
+        known = ~np.isnan(y[rows])
+        n = known.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            lever = np.where(known, x - (known @ x)[:, None] / n, 0.0)
+            error = np.where(known, y[rows] - fits.intercept[rows, None] - fits.slope[rows, None] * x, 0.0)
+            parts = lever * error / np.square(lever).sum(axis=1, keepdims=True)
+            present = np.zeros(len(known))
+            for place, seed in enumerate(seeds):
+                at = cluster == seed
+                out[rows, place] = parts[:, at].sum(axis=1)
+                present += known[:, at].any(axis=1)
+            out[rows] *= np.where(present > 1, np.sqrt(present / (present - 1)), np.nan)[:, None]
+    return out
+
+
 def logit_slopes(y: FloatArray, x: FloatArray) -> FloatArray:
     """Return the mean slope in score of a logistic curve fitted to proportions y (m, R), NaN for rows outside [0, 1].
 

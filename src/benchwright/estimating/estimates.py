@@ -88,6 +88,7 @@ def estimate_panel(
         level=level,
         replicates=choices.replicates,
         top_share=choices.top_share,
+        whole_seeds=choices.seed_draws == "auto",
         rng=np.random.default_rng([seed, NOISE]),
     )
     if noise is None:

@@ -13,14 +13,15 @@ A seed that starts high often stays high, so they are not: df is what Satterthwa
 covariance over checkpoints, pooled over items (:func:`~benchwright.estimating._noise.dependence`). Scores that are
 only 0 or 1 are far from normal; for them df is corrected by the kurtosis of a Bernoulli variable.
 
-Ranks. Seeds are drawn with replacement within each checkpoint, the same for all items, and all items are ranked again
-(Haupt et al., arXiv 2605.30916); the interval runs from the k-th smallest to the k-th largest rank, k = (B + 1) alpha
-/ 2.
+Ranks. Seeds are drawn with replacement, the same for all items, and all items are ranked again. Where a lineage has
+the same seeds at all its checkpoints, whole seeds are drawn, which keeps what a seed carries from one checkpoint to
+the next; else, or on request, seeds are drawn anew within each checkpoint (Haupt et al., arXiv 2605.30916). The
+interval runs from the k-th smallest to the k-th largest rank, k = (B + 1) alpha / 2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -99,6 +100,7 @@ def estimate_noise(
     level: float,
     replicates: int,
     top_share: float,
+    whole_seeds: bool = True,
     rng: np.random.Generator,
 ) -> NoiseEstimate | None:
     """Estimate the noise of every item; None where nothing is repeated.
@@ -117,6 +119,8 @@ def estimate_noise(
         Bootstraps of the ranking.
     top_share
         Share of eligible items that counts as the noisiest.
+    whole_seeds
+        Draw whole seeds where they can be, not seeds anew in each checkpoint.
 
     Raises
     ------
@@ -155,19 +159,15 @@ def estimate_noise(
         sigma2_df=pl.Series(np.where(df > 0, df, np.nan)).fill_nan(None),
     ).with_columns(noise_why=why, bounded=pl.Series(measured.bounded))
     eligible = items.select(noise_eligible(limits).fill_null(False)).to_series().to_numpy()
-    ranks, top = _ranks(residual, measured.checkpoint, sigma2, df, eligible, level, replicates, top_share, rng)
     lacking = int(items["sigma2"].null_count())
     if lacking:
         notes.append(f"Noise of {count(lacking, 'item')} is not estimable: {items['noise_why'].drop_nulls()[0]}.")
-    return NoiseEstimate(
-        items.drop("bounded").with_columns(ranks),
-        "seeds" if by_seeds else "trials",
-        residual,
-        share,
-        grids,
-        top,
-        tuple(notes),
-    )
+    top = max(1, round(top_share * int(eligible.sum())))
+    what = "seeds" if by_seeds else "trials"
+    noise = NoiseEstimate(items.drop("bounded"), what, residual, share, grids, top, tuple(notes))
+    at = np.flatnonzero(eligible)
+    draw = variance_draws(noise, measured, at, whole=whole_seeds, rng=rng)
+    return replace(noise, items=noise.items.with_columns(_ranks(draw, np.sqrt(sigma2), at, level, replicates, top)))
 
 
 def check_replicates(replicates: int, level: float) -> None:
@@ -229,53 +229,44 @@ def _group_count(measured: Measurements, *, by_seeds: bool) -> NDArray[np.int64]
 
 
 def _ranks(
-    residual: FloatArray,
-    checkpoint: NDArray[np.int64],
-    sigma2: FloatArray,
-    df: FloatArray,
-    eligible: NDArray[np.bool_],
-    level: float,
-    replicates: int,
-    top_share: float,
-    rng: np.random.Generator,
-) -> tuple[list[pl.Series], int]:
-    """Rank the eligible items by variance, quietest first, with intervals."""
-    at = np.flatnonzero(eligible)
+    draw: resampling.Draw, sigma: FloatArray, at: NDArray[np.int64], level: float, replicates: int, top: int
+) -> list[pl.Series]:
+    """Rank the eligible items by noise, quietest first, with intervals."""
     m = len(at)
-    top = max(1, round(top_share * m))
-    columns = {name: np.full(len(sigma2), np.nan) for name in ("rank", "rank_lo", "rank_hi", "noisiest_probability")}
+    columns = {name: np.full(len(sigma), np.nan) for name in ("rank", "rank_lo", "rank_hi", "noisiest_probability")}
     if m:
-        draw = _variance_draws(residual, checkpoint, sigma2, df, at, rng)
         drawn = resampling.rank_replicates(draw, m, replicates=replicates, level=level, top=top)
-        order = np.lexsort((np.arange(m), np.sqrt(sigma2[at])))
-        columns["rank"][at[order]] = np.arange(1, m + 1)
+        columns["rank"][at[np.lexsort((np.arange(m), sigma[at]))]] = np.arange(1, m + 1)
         columns["rank_lo"][at], columns["rank_hi"][at] = drawn.low, drawn.high
         columns["noisiest_probability"][at] = drawn.last
     series = [pl.Series(name, values).fill_nan(None) for name, values in columns.items()]
-    return [one.cast(pl.Int64) if one.name.startswith("rank") else one for one in series], top
-
-
-def _variance_draws(
-    residual: FloatArray,
-    checkpoint: NDArray[np.int64],
-    sigma2: FloatArray,
-    df: FloatArray,
-    rows: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> resampling.Draw:
-    if not residual.shape[1]:
-        return resampling.ChiSquareVariances(sigma2[rows], df[rows], rng)
-    groups = [np.flatnonzero(checkpoint == t) for t in np.unique(checkpoint)]
-    repeated = [group for group in groups if len(group) > 1]
-    return resampling.SeedVariances(np.ascontiguousarray(residual[rows]), repeated, rng)
+    return [one.cast(pl.Int64) if one.name.startswith("rank") else one for one in series]
 
 
 def variance_draws(
-    noise: NoiseEstimate, measured: Measurements, rows: NDArray[np.int64], *, rng: np.random.Generator
+    noise: NoiseEstimate, measured: Measurements, rows: NDArray[np.int64], *, whole: bool, rng: np.random.Generator
 ) -> resampling.Draw:
-    """Return the bootstrap of some items' variances: seeds drawn again, or chi-square draws for trials."""
-    sigma2, df = (noise.items[name].fill_null(np.nan).to_numpy() for name in ("sigma2", "sigma2_df"))
-    return _variance_draws(noise.residual, measured.checkpoint, sigma2, df, rows, rng)
+    """Return the bootstrap of some items' variances: seeds drawn again, or chi-square draws for trials.
+
+    ``whole``: whole seeds where a lineage has the same at all checkpoints.
+    """
+    if noise.source == "trials":
+        sigma2, df = (noise.items[name].fill_null(np.nan).to_numpy() for name in ("sigma2", "sigma2_df"))
+        return resampling.ChiSquareVariances(sigma2[rows], df[rows], rng)
+    checkpoint = measured.checkpoint
+    groups, alike, gridded = [], [], set()
+    for number, grid in enumerate(noise.grids if whole else ()):
+        of_grid = checkpoint[grid.runs[0]]
+        if np.isin(checkpoint, of_grid).sum() == grid.runs.size:  # no run beyond the grid
+            groups += list(grid.runs.T)
+            alike += [number] * grid.checkpoints
+            gridded |= set(of_grid.tolist())
+    for number, t in enumerate(np.unique(checkpoint)):
+        group = np.flatnonzero(checkpoint == t)
+        if t not in gridded and len(group) > 1:
+            groups.append(group)
+            alike.append(len(noise.grids) + number)
+    return resampling.SeedVariances(np.ascontiguousarray(noise.residual[rows]), groups, rng, alike)
 
 
 def seed_covariance(noise: NoiseEstimate, rows: NDArray[np.int64]) -> kernel.NoiseFactor | None:

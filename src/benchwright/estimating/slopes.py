@@ -12,9 +12,9 @@ t intervals.
 Beside: the mean slope of a logistic curve, which stays inside [0, 1]; slopes scaled so that their sum of squares is
 free of noise; and empirical-Bayes slopes, shrunk towards the mean of their task.
 
-Cost ranks. Residuals of each axis' fit are drawn again, all items are priced and ranked again (Haupt et al., arXiv
-2605.30916); by ``residual_draws`` the draw of models is one for all items, which keeps their dependence, or one for
-each.
+Cost ranks. Residuals of each axis' fit are drawn again (whole seeds, where seeds repeat the grid), all items are
+priced and ranked again (Haupt et al., arXiv 2605.30916); by ``residual_draws`` the draw of models is one for all
+items, which keeps their dependence, or one for each.
 """
 
 from __future__ import annotations
@@ -172,20 +172,21 @@ def _anchor(measured: Measurements, fits: Mapping[str, AxisFit], notes: list[str
 def _columns(measured: Measurements, fit: AxisFit, level: float) -> list[pl.Series]:
     """Return the columns of one axis."""
     fits = fit.fits
+    spread = np.where(fits.residual_variance > 0, fits.standard_error, np.nan)  # no spread seen: no interval
     with np.errstate(invalid="ignore"):
-        half = stats.t.isf((1 - level) / 2, fits.df) * fits.standard_error
+        half = stats.t.isf((1 - level) / 2, fits.df) * spread
     logit = kernel.logit_slopes(measured.value[:, fit.columns], fit.x)
-    best, spread = kernel.shrunk_slopes(fits.slope, fits.standard_error, _groups(measured.items["task"]))
+    best, deviation = kernel.shrunk_slopes(fits.slope, fits.standard_error, _groups(measured.items["task"]))
     scale = kernel.corrected_scale(fits.slope, fits.standard_error)
     values = {
         "": fits.slope,
-        "_se": fits.standard_error,
+        "_se": spread,
         "_lo": fits.slope - half,
         "_hi": fits.slope + half,
         "_logit": np.where(np.isfinite(fits.slope), logit, np.nan),
         "_corrected": fits.slope * scale,
         "_eb": best,
-        "_eb_sd": spread,
+        "_eb_sd": deviation,
     }
     name = f"slope_{fit.axis.lower()}"
     columns = [pl.Series(name + suffix, value).fill_nan(None) for suffix, value in values.items()]
@@ -201,27 +202,16 @@ def _groups(tasks: pl.Series) -> IntArray:
     return named.cast(pl.Int64).to_numpy()
 
 
-def whole_grid(fit: AxisFit) -> IntArray | None:
-    """Return columns (S, K) within the axis' grid where every seed has every dose once, else None."""
-    if fit.seeds is None:
-        return None
-    seeds, doses = np.unique(fit.seeds), np.unique(fit.x)
-    if len(seeds) * len(doses) != len(fit.x):
-        return None
-    order = np.lexsort((fit.x, fit.seeds)).reshape(len(seeds), len(doses))
-    whole = (fit.x[order] == doses).all() and (fit.seeds[order] == seeds[:, None]).all()
-    return order.astype(np.int64) if whole else None
-
-
 def slope_draws(
     measured: Measurements, fit: AxisFit, rows: IntArray, *, shared: bool, rng: np.random.Generator
-) -> resampling.SlopeReplicates:
-    """Return the residual bootstrap of some items' slopes on one axis."""
+) -> resampling.Draw:
+    """Return the bootstrap of some items' slopes on one axis: of seeds where they share the grid, else of residuals."""
     fits = kernel.Fits(**{name: getattr(fit.fits, name)[rows] for name in kernel.Fits.__dataclass_fields__})
     y = measured.value[np.ix_(rows, fit.columns)]
-    return resampling.SlopeReplicates(
-        fits.slope, kernel.fitted_residuals(y, fit.x, fits), fit.x, rng, shared=shared, clusters=whole_grid(fit)
-    )
+    if shared and fit.seeds is not None:
+        scores = kernel.seed_scores(y, fit.x, fits, fit.seeds)
+        return resampling.SeedSlopeReplicates(fits.slope, np.where(np.isnan(scores), 0.0, scores), rng)
+    return resampling.SlopeReplicates(fits.slope, kernel.fitted_residuals(y, fit.x, fits), fit.x, rng, shared=shared)
 
 
 def _ranks(
@@ -255,7 +245,7 @@ def _ranks(
                 level=level,
                 top=top,
             )
-            varies = np.any([np.isfinite(draw.residual).any(axis=1) for draw in draws], axis=0)
+            varies = np.any([fit.fits.standard_error[at] > 0 for fit in priced.values()], axis=0)
             columns["rank"][at[np.lexsort((np.arange(m), cost[at]))]] = np.arange(1, m + 1)
             columns["rank_lo"][at] = np.where(varies, drawn.low, np.nan)
             columns["rank_hi"][at] = np.where(varies, drawn.high, np.nan)

@@ -65,7 +65,10 @@ def weight_intervals(
     rng = np.random.default_rng([config.resampling.seed, WEIGHTS])
     shared = config.estimates.residual_draws == "shared"
     of_slopes = [slope_draws(estimates.measured, slopes.fits[axis], rows, shared=shared, rng=rng) for axis in axes]
-    of_noise = None if estimates.noise is None else variance_draws(estimates.noise, estimates.measured, rows, rng=rng)
+    whole = config.estimates.seed_draws == "auto"
+    of_noise = None
+    if estimates.noise is not None:
+        of_noise = variance_draws(estimates.noise, estimates.measured, rows, whole=whole, rng=rng)
     stated, weights = items["sigma2"].to_numpy(), np.empty((draws, items.height))
     done = 0
     while done < draws:
