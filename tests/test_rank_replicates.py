@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchwright.estimating import _resampling as kernel
+from benchwright.estimating._slopes import fit_lines, seed_scores
 from benchwright.estimating.aggregate import ALL, AggregateEstimate, estimate_aggregate
 from benchwright.estimating.measure import Measurements
 from benchwright.estimating.noise import seed_covariance
@@ -81,13 +82,17 @@ def plain_independent(slope: Array, residual: Array, x: Array, rng: np.random.Ge
     return out
 
 
-def plain_by_seed(slope: Array, residual: Array, x: Array, rng: np.random.Generator, clusters: Array) -> Array:
-    """A chunk of slopes, seeds of a whole grid drawn again with all their doses."""
-    drawn, out = rng.integers(len(clusters), size=(B, len(clusters))), np.repeat(slope[:, None], B, axis=1)
-    a = levers(x[clusters.ravel()]).reshape(clusters.shape)
-    for i in range(len(slope)):
-        for b in range(B):
-            out[i, b] += sum(sum(a[s] * residual[i, clusters[seed]]) for s, seed in enumerate(drawn[b]))
+def plain_by_seed(y: Array, x: Array, seed: Array, rng: np.random.Generator) -> Array:
+    """A chunk of slopes, seeds drawn again with all the runs that an item has of them."""
+    names = np.unique(seed)
+    drawn, out = rng.integers(len(names), size=(B, len(names))), np.empty((len(y), B))
+    for i, row in enumerate(y):
+        own = ~np.isnan(row)
+        slope, intercept = np.polyfit(x[own], row[own], 1)
+        parts = levers(x[own]) * (row[own] - intercept - slope * x[own])
+        of_seed = [sum(parts[seed[own] == name]) for name in names]
+        there = len(np.unique(seed[own]))
+        out[i] = [slope + sqrt(there / (there - 1)) * sum(of_seed[s] for s in places) for places in drawn]
     return out
 
 
@@ -152,26 +157,45 @@ def test_slope_replicates_one_at_a_time(seed: int, share: float, shared: bool) -
 def test_slope_replicates_by_seed_one_at_a_time() -> None:
     first, second = same_stream(1)
     rng = np.random.default_rng(2)
-    clusters, x, slope = rng.permutation(12).reshape(4, 3), np.empty(12), rng.normal(size=6)
-    residual = rng.normal(size=(6, 12))
-    x[clusters] = [0.0, 1.0, 5.0]
-    draw = kernel.SlopeReplicates(slope, residual, x, first, clusters=clusters)
+    seed, x, y = rng.permutation(np.repeat([3, 5, 8, 9], 3)), rng.random(12), rng.normal(size=(6, 12))
+    y[0, 4], y[1, [0, 7]], y[2, seed == 5] = nan, nan, nan
+    fits = fit_lines(y, x, errors="seed", cluster=seed)
+    draw = kernel.SeedSlopeReplicates(fits.slope, seed_scores(y, x, fits, seed), first)
     for _ in range(3):
-        np.testing.assert_allclose(draw(), plain_by_seed(slope, residual, x, second, clusters), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(draw(), plain_by_seed(y, x, seed, second), rtol=1e-9, atol=1e-12)
+    assert np.isnan(seed_scores(y[:1, :3], x[:3], fit_lines(y[:1, :3], x[:3]), np.zeros(3, dtype=int))).all()
 
 
 def test_an_item_with_a_gap_in_a_grid_of_seeds_still_varies() -> None:
     """One missing cell is no certainty: its replicates spread about as they would with the cell."""
     rng = np.random.default_rng(3)
-    clusters, x, residual = np.arange(20).reshape(4, 5), np.tile(np.arange(5.0), 4), rng.normal(size=(8, 20))
-    holed = residual.copy()
+    seed, x, y = np.repeat(np.arange(4), 5), np.tile(np.arange(5.0), 4), rng.normal(size=(8, 20))
+    holed = y.copy()
     holed[::2, 3] = nan
     one, other = (
-        kernel.SlopeReplicates(np.zeros(8), e, x, np.random.default_rng(4), clusters=clusters)().std(axis=1)
-        for e in (residual, holed)
+        kernel.SeedSlopeReplicates(
+            np.zeros(8), seed_scores(scores, x, fit_lines(scores, x), seed), np.random.default_rng(4)
+        )().std(axis=1)
+        for scores in (y, holed)
     )
     np.testing.assert_allclose(other[1::2], one[1::2], rtol=1e-12)
     assert (other[::2] > one[::2] / 3).all()
+
+
+def test_whole_seeds_share_a_draw() -> None:
+    """Groups with one number have one draw, groups in an order of their own another."""
+    residual = np.random.default_rng(5).normal(size=(4, 9))
+    groups = [np.array([0, 1, 2]), np.array([3, 4, 5]), np.array([6, 7, 8])]
+    draw = kernel.SeedVariances(residual, groups, np.random.default_rng(6), alike=[0, 0, 1])
+    rng = np.random.default_rng(6)
+    one, other = (rng.integers(3, size=(B, 3)) for _ in range(2))
+    plain = np.empty((4, B))
+    for i, row in enumerate(residual):
+        for b in range(B):
+            picked = [row[at][places] for at, places in zip(groups, (one[b], one[b], other[b]), strict=True)]
+            plain[i, b] = sum(((p - p.mean()) ** 2).sum() for p in picked) / 6
+    np.testing.assert_allclose(draw(), plain, rtol=1e-9, atol=1e-12)
+    assert draw.empty_share == pytest.approx(3.0**-4)
 
 
 def test_blocks_of_items_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +268,7 @@ def test_the_quietest_item_is_no_candidate_for_the_noisiest_because_it_comes_las
 
 def test_rank_columns_of_noise_in_a_panel(tmp_path: Path) -> None:
     panel = measured(tmp_path, changed(draw_panel(SIMULATED), (5, 0, 1, 1), (9, 1, slice(0, 3), 2)))
-    noise = known_noise(panel, replicates=79)
+    noise = known_noise(panel, replicates=79, whole_seeds=False)
     groups = [np.flatnonzero(panel.checkpoint == t) for t in np.unique(panel.checkpoint)]
     at = np.flatnonzero(noise.items["mean_score"].is_between(0.1, 0.9).to_numpy())
     parts = [plain_variances(noise.residual[at], groups, rng) for rng in [np.random.default_rng(3)] for _ in range(3)]
@@ -265,10 +289,13 @@ def test_rank_columns_of_costs_in_a_panel(draws: str, n_seeds: int, tmp_path: Pa
     one, other = same_stream(3)
     draw = slope_draws(panel, fit, at, shared=draws == "shared", rng=one)
     ranked = found.items[at.tolist()]
-    assert (draw.clusters is not None) == (n_seeds == 3)
-    by_seed = draws == "shared" and n_seeds > 1
-    plain: Any = plain_independent if draws == "independent" else plain_by_seed if by_seed else plain_slopes
-    drawn = [plain(draw.slope, draw.residual, fit.x, other, *[draw.clusters] * by_seed) for _ in range(3)]
+    if draws == "shared" and n_seeds == 3:
+        assert isinstance(draw, kernel.SeedSlopeReplicates)
+        drawn = [plain_by_seed(panel.value[np.ix_(at, fit.columns)], fit.x, fit.seeds, other) for _ in range(3)]
+    else:
+        assert isinstance(draw, kernel.SlopeReplicates)
+        plain: Any = plain_independent if draws == "independent" else plain_slopes
+        drawn = [plain(draw.slope, draw.residual, fit.x, other) for _ in range(3)]
     np.testing.assert_allclose(np.hstack([draw() for _ in range(3)]), np.hstack(drawn), rtol=1e-9, atol=1e-12)
     replicates = np.hstack(drawn)[:, :79]
     values = np.divide(82.0, replicates, out=np.full(replicates.shape, np.inf), where=replicates > 0)
@@ -283,10 +310,10 @@ def test_replicates_of_slopes_spread_as_their_standard_errors_say(n_seeds: int, 
     panel = measured(tmp_path, draw_panel(replace(SIMULATED, n_seeds=n_seeds, n_models=1)))
     fit = known_slopes(panel).fits["PT"]
     draw = slope_draws(panel, fit, np.arange(14), shared=True, rng=np.random.default_rng(1))
-    if draw.clusters is None:
-        spread = (draw.residual**2).mean(axis=1) * (levers(fit.x) ** 2).sum()
+    if isinstance(draw, kernel.SeedSlopeReplicates):
+        spread = (draw.scores**2).sum(axis=1)
     else:
-        spread = ((draw.residual * levers(fit.x))[:, draw.clusters].sum(axis=2) ** 2).sum(axis=1)
+        spread = (draw.residual**2).mean(axis=1) * (levers(fit.x) ** 2).sum()
     np.testing.assert_allclose(np.sqrt(spread), fit.fits.standard_error, rtol=1e-9)
 
 
@@ -389,7 +416,7 @@ def test_nothing_repeated_and_nothing_different(tmp_path: Path) -> None:
     assert noise.notes[0].startswith("All runs of a checkpoint are identical")
     assert noise.items["sigma2"].to_list() == [0.0] * 14
     assert noise.items.select("sigma2_lo", "sigma2_hi", "rank", "rank_lo", "rank_hi").null_count().row(0) == (14,) * 5
-    gaps = [(i, model, i % 4, i % 3) for i in range(14) for model in range(2)]  # no item has a whole grid
+    gaps = [(i, model, seed, i % 3) for i in range(14) for model in range(2) for seed in range(3)]  # one seed is left
     holed = known_noise(measured(tmp_path / "gaps", changed(draw_panel(SIMULATED), *gaps)))
     assert "take checkpoints for independent" in holed.notes[0]
 

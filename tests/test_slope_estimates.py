@@ -19,7 +19,7 @@ from benchwright.choices import DEFAULT_PRICES, EligibilityChoices, EstimateChoi
 from benchwright.estimating import _noise as noise_kernel
 from benchwright.estimating import _slopes as kernel
 from benchwright.estimating.measure import Measurements
-from benchwright.estimating.slopes import SlopeEstimate, estimate_slopes, whole_grid
+from benchwright.estimating.slopes import SlopeEstimate, estimate_slopes
 from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, draw_panel, to_frame
 from test_noise_estimates import measured
 
@@ -376,22 +376,18 @@ def test_slopes_of_items_in_a_panel(grid: Measurements) -> None:
     assert 5 < len(order) < 24
 
 
-def test_errors_are_chosen_and_whole_grids_found(grid: Measurements, tmp_path: Path) -> None:
+def test_errors_are_chosen_and_seeds_found(grid: Measurements, tmp_path: Path) -> None:
     fits = known_slopes(grid).fits
-    for axis, length in (("PT", 3), ("RL", 4)):
-        runs = grid.runs.frame[fits[axis].columns.tolist()]
-        order = whole_grid(fits[axis])
-        assert order is not None
-        assert order.shape == (3, length)
-        assert (runs["seed"].to_numpy()[order] == np.arange(3)[:, None]).all()
-        assert (np.diff(runs["dose"].to_numpy()[order], axis=1) > 0).all()
+    for axis in ("PT", "RL"):
+        runs, seeds = grid.runs.frame[fits[axis].columns.tolist()], fits[axis].seeds
+        assert (fits[axis].errors, runs["seed"].to_list()) == ("seed", None if seeds is None else seeds.tolist())
     for errors in ("ols", "hc3"):
         fit = known_slopes(grid, slope_errors=errors).fits["PT"]
         want = [plain_fit(row, fit.x, errors, fit.x)["standard_error"] for row in grid.value[:, fit.columns]]
         np.testing.assert_allclose(fit.fits.standard_error, want, rtol=1e-9)
     small = PanelSimulation(n_items=6, n_seeds=1, doses=(0.0, 1e12, 2e12), axis="FLOP", slope_mean=1e-13, slope_sd=0)
     single = known_slopes(measured(tmp_path / "single", draw_panel(small)))
-    assert (single.fits["FLOP"].errors, whole_grid(single.fits["FLOP"]), single.top) == ("ols", None, 0)
+    assert (single.fits["FLOP"].errors, single.fits["FLOP"].seeds, single.top) == ("ols", None, 0)
     assert single.items["rank"].null_count() == 6
     assert any("no price, so no costs" in note for note in single.notes)
     flat = draw_panel(PanelSimulation(n_items=4, n_seeds=2, doses=(1e9,)))

@@ -80,7 +80,9 @@ def dependence(residual: FloatArray, grid: SeedGrid) -> float:
         known = (~np.isnan(block)).astype(np.float64)
         spare = np.matmul(known.transpose(0, 2, 1), known) - 1
         enough = (spare >= 1).all(axis=(1, 2))
-        block, spare = np.where(known > 0, block, 0.0)[enough], spare[enough]
+        filled, n = np.where(known > 0, block, 0.0), known.sum(axis=1, keepdims=True)
+        mean = np.divide(filled.sum(axis=1, keepdims=True), n, out=np.zeros_like(n), where=n > 0)
+        block, spare = (known * (filled - mean))[enough], spare[enough]  # a checkpoint may have runs beside the grid
         covariance = np.matmul(block.transpose(0, 2, 1), block) / spare
         squares += float(np.square(covariance).sum())
         traces += float(np.square(np.trace(covariance, axis1=1, axis2=2)).sum())

@@ -53,6 +53,12 @@ class SeedVariances:
     rng: np.random.Generator
     alike: Sequence[int] | None = None
 
+    @property
+    def empty_share(self) -> float:
+        """Share of draws that are one seed at each checkpoint: they have no variance, and rank nothing."""
+        sizes = dict(zip(self.alike or range(len(self.groups)), map(len, self.groups), strict=True))
+        return float(np.prod([float(n) ** (1 - n) for n in sizes.values()]))
+
     def __call__(self) -> FloatArray:
         made: dict[int, FloatArray] = {}
         for at, number in zip(self.groups, self.alike or range(len(self.groups)), strict=True):
@@ -83,7 +89,7 @@ class SeedVariances:
                     df += np.maximum(n - 1, 0)
                 first += len(at)
             with np.errstate(invalid="ignore", divide="ignore"):
-                out[start : start + ITEM_BLOCK] = np.maximum(squares, 0.0) / df
+                out[start : start + ITEM_BLOCK] = np.where(df > 0, np.maximum(squares, 0.0) / df, np.nan)
         return out
 
 

@@ -14,6 +14,7 @@ IntArray = NDArray[np.int64]
 BLOCK_ITEMS = 8192
 NEWTON_STEPS = 40
 NEWTON_TOLERANCE = 1e-10
+LEVERAGE_ROOM = 1e-9
 MAX_STEP = 2.0  # of standardised coefficients: a longer Newton step is cut
 
 
@@ -54,41 +55,39 @@ def blocks(n: int) -> Iterator[slice]:
 def _fit_block(y: FloatArray, x: FloatArray, errors: str, cluster: IntArray | None) -> Fits:
     known = ~np.isnan(y)
     whole = bool(known.all())
-    mask = known.astype(np.float64)
-    filled = y if whole else np.where(known, y, 0.0)
     n = known.sum(axis=1)
-    centre = x.mean() if len(x) else 0.0
-    u = x - centre
-    powers = mask @ np.stack([u, u * u], axis=1)
-    sums = filled @ np.stack([np.ones_like(u), u], axis=1)
+    u = x - (x.mean() if len(x) else 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean_u, mean_y = powers[:, 0] / n, sums[:, 0] / n
-        sxx = powers[:, 1] - n * mean_u**2
+        if whole:
+            mean_u, mean_y = np.full(len(y), u.mean() if len(u) else np.nan), y.mean(axis=1)
+            deviation = np.broadcast_to(u - u.mean() if len(u) else u, y.shape)
+            centred = y - mean_y[:, None]
+        else:
+            mean_u, mean_y = known @ u / n, np.where(known, y, 0.0).sum(axis=1) / n
+            deviation = np.where(known, u - mean_u[:, None], 0.0)
+            deviation = np.where(known, deviation - (deviation.sum(axis=1) / n)[:, None], 0.0)  # far doses cost digits
+            centred = np.where(known, y - mean_y[:, None], 0.0)
         n_doses = _distinct_doses(known, x)
-        enough = n_doses > 1
-        sxx = np.where(enough, sxx, np.nan)
-        slope = (sums[:, 1] - mean_u * sums[:, 0]) / sxx
-        deviation = u - mean_u[:, None]
-        error = (y - mean_y[:, None]) - slope[:, None] * deviation
-        if not whole:
-            error[~known] = 0.0
-            deviation = deviation * mask
-        residual = np.einsum("ij,ij->i", error, error)
+        sxx = np.where(n_doses > 1, np.einsum("ij,ij->i", deviation, deviation), np.nan)
+        slope = np.einsum("ij,ij->i", deviation, centred) / sxx
+        error = centred - slope[:, None] * deviation
         left = n - 2.0
-        variance = np.where(left > 0, residual / left, np.nan)
+        variance = np.where(left > 0, np.einsum("ij,ij->i", error, error) / left, np.nan)
         if errors == "ols":
             se, df = np.sqrt(variance / sxx), left
         elif errors == "hc3":
             hat = (1.0 / n)[:, None] + deviation**2 / sxx[:, None]
-            se = np.sqrt(np.einsum("ij->i", (deviation * error / (1 - hat)) ** 2)) / sxx
-            se, df = np.where(np.isfinite(se) & (left > 0), se, np.nan), left
+            hat = np.where(known & (hat > 1 - LEVERAGE_ROOM), np.nan, hat)  # a lone dose is fitted exactly
+            se, df = np.sqrt(np.square(deviation * error / (1 - hat)).sum(axis=1)) / sxx, left
         else:
-            se, df = _cluster_errors(deviation * error, mask, sxx, cluster)
+            groups = np.arange(y.shape[1]) if cluster is None else cluster
+            se, df = _cluster_errors(deviation * error, known, x, sxx, groups)
+    judged = np.isfinite(se) & (left > 0) & (df > 0)
     return Fits(
         slope=slope,
-        intercept=mean_y - slope * (mean_u + centre),
-        standard_error=np.where(df > 0, se, np.nan),
-        df=np.where(df > 0, df, np.nan),
+        intercept=mean_y - slope * (mean_u + (x.mean() if len(x) else 0.0)),
+        standard_error=np.where(judged, se, np.nan),
+        df=np.where(judged, df, np.nan),
         residual_variance=variance,
         n=n.astype(np.int64),
         n_doses=n_doses,
@@ -104,16 +103,18 @@ def _distinct_doses(known: NDArray[np.bool_], x: FloatArray) -> IntArray:
 
 
 def _cluster_errors(
-    scores: FloatArray, mask: FloatArray, sxx: FloatArray, cluster: IntArray | None
+    scores: FloatArray, known: NDArray[np.bool_], x: FloatArray, sxx: FloatArray, groups: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    groups = np.arange(scores.shape[1]) if cluster is None else cluster
+    """Return errors from sums of scores by cluster; NaN where no cluster has two doses: they say nothing then."""
     total, present = np.zeros(len(scores)), np.zeros(len(scores))
+    several = np.zeros(len(scores), dtype=np.bool_)
     for group in np.unique(groups):
         at = groups == group
         total += scores[:, at].sum(axis=1) ** 2
-        present += mask[:, at].any(axis=1)
+        present += known[:, at].any(axis=1)
+        several |= _distinct_doses(known[:, at], x[at]) > 1
     correction = np.divide(present, present - 1, out=np.full(present.shape, np.nan), where=present > 1)
-    return np.sqrt(total * correction) / sxx, present - 1
+    return np.where(several, np.sqrt(total * correction) / sxx, np.nan), present - 1
 
 
 def fitted_residuals(y: FloatArray, x: FloatArray, fits: Fits) -> FloatArray:
@@ -149,9 +150,9 @@ def seed_scores(y: FloatArray, x: FloatArray, fits: Fits, cluster: IntArray) -> 
 def logit_slopes(y: FloatArray, x: FloatArray) -> FloatArray:
     """Return the mean slope in score of a logistic curve fitted to proportions y (m, R), NaN for rows outside [0, 1].
 
-    Fractional logit (Papke and Wooldridge 1996) with Firth's (1993) penalty, which keeps it finite where all cells
-    are 0 or 1; Newton's method on all items at once. The slope is the average of b p_j (1 - p_j) over the item's own
-    cells, which is what a line estimates but stays inside [0, 1].
+    Fractional logit (Papke and Wooldridge 1996) with Firth's (1993) penalty, which keeps it finite where all cells are
+    0 or 1; Newton's method on all items at once. The slope is the average of b p_j (1 - p_j) over the item's own cells.
+    The penalty counts each cell as one draw of 0 or 1, so it pulls slopes of a few graded scores towards 0.
     """
     return np.concatenate([_logit_block(y[rows], x) for rows in blocks(len(y))])
 
@@ -175,6 +176,9 @@ def _logit_block(y: FloatArray, x: FloatArray) -> FloatArray:
         hat = w * (i11[:, None] - 2 * i01[:, None] * u + i00[:, None] * u**2) / det[:, None]
         score = weight * (target - p) + hat * (0.5 - p)
         g0, g1 = score.sum(axis=1), score @ u
+        w = w * (1 + hat)  # what the penalty adds to the curvature: without it steps are up to twice too long
+        i00, i01, i11 = w.sum(axis=1), w @ u, w @ (u * u)
+        det = np.maximum(i00 * i11 - i01**2, 1e-300)
         step_a, step_b = (i11 * g0 - i01 * g1) / det, (i00 * g1 - i01 * g0) / det
         cut = np.minimum(1.0, MAX_STEP / np.maximum(np.maximum(np.abs(step_a), np.abs(step_b)), 1e-300))
         a, b = a + cut * step_a, b + cut * step_b
@@ -197,6 +201,9 @@ def shrunk_slopes(slope: FloatArray, error: FloatArray, group: IntArray) -> tupl
     for code in np.unique(group[known]):
         at = np.flatnonzero(known & (group == code))
         b, v = slope[at], np.square(error[at])
+        if len(at) == 1:  # no others to shrink towards
+            best[at], spread[at] = b, error[at]
+            continue
         mean, tau2 = _paule_mandel(b, v)
         share = np.divide(tau2, tau2 + v, out=np.ones_like(v), where=tau2 + v > 0)
         best[at] = mean + share * (b - mean)

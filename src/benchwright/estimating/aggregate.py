@@ -123,7 +123,7 @@ def _components(
         return pl.DataFrame(schema=COMPONENTS)
     rows = []
     for scope, at in scopes.items():
-        parts, weights = [], []
+        parts, weights, used = [], [], []
         for grid in noise.grids:
             block = measured.value[np.ix_(at, grid.runs.ravel())]
             whole = ~np.isnan(block).any(axis=1)
@@ -142,13 +142,14 @@ def _components(
             rest = np.nan if one else float(split.remainder[0])
             parts.append((seed, rest - (0.0 if np.isnan(of_trials) else of_trials), of_trials, items))
             weights.append(grid.seeds - 1)
+            used.append(grid)
         if parts:
             table = np.array(parts)
             weight = np.where(np.isnan(table), 0.0, np.array(weights, dtype=float)[:, None])
             total = weight.sum(axis=0)
             mean_of = np.divide(np.nansum(table * weight, axis=0), total, out=np.full(4, np.nan), where=total > 0)
-            seeds = sum(grid.seeds for grid in noise.grids)
-            checkpoints = sum(grid.checkpoints for grid in noise.grids)
+            seeds = sum(grid.seeds for grid in used)
+            checkpoints = sum(grid.checkpoints for grid in used)
             rows.append((scope, len(at), len(parts), seeds, checkpoints, *map(float, mean_of)))
     return pl.DataFrame(rows, schema=COMPONENTS, orient="row").with_columns(pl.col(pl.Float64).fill_nan(None))
 
@@ -166,7 +167,7 @@ def _mean_covariance(noise: NoiseEstimate) -> tuple[float, float]:
     sigma2 = noise.items["sigma2"].to_numpy()[whole]
     nominal = np.divide(squares, sigma2, out=np.full_like(squares, np.nan), where=sigma2 > 0)
     if np.isnan(nominal).all():
-        return 0.0, 0.0
+        return np.nan, np.nan  # identical runs say nothing of training again
     return kernel.average_covariance(block, float(np.nanmedian(nominal)))
 
 
@@ -232,12 +233,19 @@ def lineage_means(measured: Measurements, rows: NDArray[np.int64]) -> pl.DataFra
     return pl.concat(out) if out else pl.DataFrame()
 
 
+def _common(measured: Measurements, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the items that all runs have of the lineages that were given every task of these items."""
+    known = ~np.isnan(measured.value[rows])
+    tasks = (measured.items["task"][rows.tolist()].rank("dense") - 1).to_numpy()
+    given = np.stack([known[tasks == task].any(axis=0) for task in np.unique(tasks)]).all(axis=0)
+    common: NDArray[np.int64] = rows[known[:, given].all(axis=1)] if given.any() else rows[:0]
+    return common
+
+
 def _signal_to_noise(measured: Measurements, scopes: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
     rows = []
     for scope, at in scopes.items():
-        table = lineage_means(measured, at)
-        if table.height:
-            table = table.filter(pl.col("n_items") == pl.col("n_items").max())  # means over other items are no match
+        table = lineage_means(measured, _common(measured, at))
         if table.height == 0 or table["lineage"].n_unique() < 2:
             continue
         final, over_checkpoints, over_seeds = [], [], []

@@ -162,9 +162,8 @@ class PolarsEngine(Engine):
         return lazy(frame.lazy())
 
     def keep(self, frame: Frame) -> Frame:
-        """Compute a frame once and hold it in memory, in the order of its columns."""
-        kept = self._collect(frame.to_native())
-        return lazy(kept.sort(kept.columns).lazy())
+        """Compute a frame once and hold it in memory."""
+        return lazy(self._collect(frame.to_native()).lazy())
 
     def close(self) -> None:
         """Nothing is held."""

@@ -167,7 +167,11 @@ def estimate_noise(
     noise = NoiseEstimate(items.drop("bounded"), what, residual, share, grids, top, tuple(notes))
     at = np.flatnonzero(eligible)
     draw = variance_draws(noise, measured, at, whole=whole_seeds, rng=rng)
-    return replace(noise, items=noise.items.with_columns(_ranks(draw, np.sqrt(sigma2), at, level, replicates, top)))
+    ranks = _ranks(draw, np.sqrt(sigma2), at, level, replicates, top)
+    if isinstance(draw, resampling.SeedVariances) and draw.empty_share > (1 - level) / 2:
+        ranks = [one if one.name == "rank" else one.clear(len(one)) for one in ranks]
+        notes.append("Ranks by noise have no intervals: too few seeds, too many draws of them are one seed alone.")
+    return replace(noise, items=noise.items.with_columns(ranks), notes=tuple(notes))
 
 
 def check_replicates(replicates: int, level: float) -> None:
@@ -189,7 +193,7 @@ def _seed_notes(measured: Measurements, residual: FloatArray, share: float) -> l
         )
     elif np.isnan(share):
         notes.append(
-            "No lineage has the same seeds at all its checkpoints, so intervals of variances take checkpoints for "
+            "No model has the same seeds at all its checkpoints, so intervals of variances take checkpoints for "
             "independent and are rather too narrow."
         )
     names = measured.runs.frame["name"].n_unique()
@@ -283,5 +287,5 @@ def seed_covariance(noise: NoiseEstimate, rows: NDArray[np.int64]) -> kernel.Noi
         return None
     squares = np.square(block).sum(axis=1)
     sigma2 = noise.items["sigma2"].to_numpy()[rows]
-    nominal = float(np.nanmax(np.divide(squares, sigma2, out=np.full_like(squares, np.nan), where=sigma2 > 0)))
-    return kernel.shrunk_covariance(block, nominal) if np.isfinite(nominal) else None
+    noisy = sigma2 > 0
+    return kernel.shrunk_covariance(block, float((squares[noisy] / sigma2[noisy]).max())) if noisy.any() else None
