@@ -136,7 +136,7 @@ def variance_intervals(values: Array, rng: np.random.Generator | None = None) ->
 
 def slope_intervals(values: Array, dose: Array, rng: np.random.Generator | None = None) -> dict[str, Ends]:
     """Return intervals of slopes from values (P, m, S, K), each (P, m); bootstraps only with ``rng``."""
-    panels, m, seeds, length = values.shape
+    panels, m, seeds, _ = values.shape
     rows, checkpoint, seed = as_rows(values)
     x = dose[checkpoint]
     found = {}

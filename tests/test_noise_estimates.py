@@ -71,7 +71,7 @@ def changed(drawn: SimulatedPanel, *gaps: tuple[Any, ...]) -> SimulatedPanel:
     return replace(drawn, values=values)
 
 
-def plain_dependence(residual: Array, grid: kernel.SeedGrid) -> float:
+def plain_dependence(residual: np.ndarray, grid: kernel.SeedGrid) -> float:
     """(tr S)^2 over tr S^2, a pair of checkpoints at a time, over the seeds known at both."""
     squared, square, inverse = 0.0, 0.0, []
     for row in residual:

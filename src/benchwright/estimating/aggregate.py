@@ -137,10 +137,12 @@ def _components(
             of_trials = float((tau2 / k).mean(axis=1).sum()) / int(whole.sum()) ** 2  # NaN where single trials hide it
             per_item = block[whole].mean(axis=1)
             items = float(per_item.var(ddof=1)) / len(per_item) if len(per_item) > 1 else np.nan
-            one = grid.checkpoints == 1
-            seed = float(mean[0, grid.runs[:, 0]].var(ddof=1)) if one else float(split.seed[0])
-            rest = np.nan if one else float(split.remainder[0])
-            parts.append((seed, rest - (0.0 if np.isnan(of_trials) else of_trials), of_trials, items))
+            sampled = 0.0 if np.isnan(of_trials) else of_trials
+            if grid.checkpoints == 1:  # what a seed keeps cannot be told from what it does once
+                seed, rest = float(mean[0, grid.runs[:, 0]].var(ddof=1)) - sampled, np.nan
+            else:
+                seed, rest = float(split.seed[0]), float(split.remainder[0]) - sampled
+            parts.append((seed, rest, of_trials, items))
             weights.append(grid.seeds - 1)
             used.append(grid)
         if parts:
@@ -196,6 +198,8 @@ def _seeds_needed(v: float, c: float, m: int, step: float) -> float:
     if np.isnan(v):
         return np.nan
     variance = float(_variance_of_mean(v, c, np.array(float(m))))
+    if np.isnan(variance):
+        return np.nan
     z = stats.norm.isf(ALPHA / 2) + stats.norm.isf(1 - POWER)
     return float(max(1.0, np.ceil(2 * z**2 * variance / step**2)))
 

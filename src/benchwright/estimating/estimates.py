@@ -129,7 +129,11 @@ def estimate_panel(
         tasks=None if isinstance(tasks, str) else tasks,
         margins=_margins(source, measured),
         reasons=reasons,
-        notes=(*measured.notes, *(f"{text[0].upper()}{text[1:]}." for text in reasons.values())),
+        notes=(
+            *measured.notes,
+            *(f"{text[0].upper()}{text[1:]}." for text in reasons.values()),
+            *(() if isinstance(models, str) else models.notes),
+        ),
     )
 
 

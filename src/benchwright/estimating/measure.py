@@ -148,6 +148,11 @@ def measure(
     lower = used.filter(~pl.col("higher_is_better"))["measure"].unique().sort()
     if len(lower):
         notes.append(f"Smaller is better for {', '.join(lower)}: the sign is turned, so that larger is better.")
+    of_metric = sorted({*chosen.values()})
+    if len(of_metric) > 1:
+        notes.append(
+            f"Tasks differ in their metric ({', '.join(of_metric)}), so means over tasks mix them; --metric names one."
+        )
     if panel is not None:
         notes += [f"{text[0].upper()}{text[1:]}." for text in version_notes(panel, list(chosen), pool=True)]
     return _matrices(collected, runs, grid, notes, name=_name_of(source), level=level, metrics=chosen, engine=engine)

@@ -75,8 +75,10 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
         error = np.array([float(one.std(ddof=1)) / np.sqrt(len(one)) for one in of_seeds])
         df = np.array(n_seeds, dtype=float) - 1
         sets = from_standard_errors(score, error, df=df, level=level, replicates=DRAWS, rng=rng)
-        what = "training again with other seeds, on these items"
+        what = f"training again with other seeds, on these {measured.level}s"
         return _ranking(names, n_items, n_seeds, score, error, df, sets, what, level, notes)
+    several = len(names) > 1
+    paired = "; differences are paired" if several else ""
     matrix = np.stack([block.mean(axis=1) for block in per_model], axis=1)
     stated = measured.stderr[np.ix_(common, every)]
     if measured.level == "task" and not np.isnan(stated).any():
@@ -84,7 +86,7 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
                           for at in columns.values()])  # fmt: skip
         df = np.full(len(names), np.inf)
         sets = from_standard_errors(score, error, level=level, replicates=DRAWS, rng=rng)
-        what = "the standard errors that the logs state, as if models were independent"
+        what = "the standard errors that the logs state" + (", as if models were independent" if several else "")
     elif n_items > 1:
         clusters = None if measured.clusters is None else measured.clusters[common]
         units = n_items if clusters is None else len(np.unique(clusters))
@@ -92,9 +94,9 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
             return f"all {n_items} items share one cluster, which leaves no standard error"
         error, df = _item_errors(matrix, clusters), np.full(len(names), units - 1.0)
         sets = from_replicates(matrix, level=level, replicates=DRAWS, rng=rng, cluster=clusters)
-        what = f"drawing other {measured.level}s like these; differences are paired"
+        what = f"drawing other {measured.level}s like these{paired}"
         if units < n_items:
-            what = "drawing other clusters of items like these; differences are paired"
+            what = f"drawing other clusters of items like these{paired}"
             few = "; too few to trust the standard errors, which are rather too small" if units < FEW_CLUSTERS else ""
             notes.append(f"{n_items:,} items are in {units:,} clusters{few}.")
     else:

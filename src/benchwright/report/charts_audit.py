@@ -157,14 +157,14 @@ def cost_curve(improvability: ImprovabilityAudit) -> Chart:
     """Cost of a unit of score, cheapest item first, with the quantile items and their rank intervals."""
     ranked = improvability.items.drop_nulls("cost_rank").sort("cost_rank")
     names = {"cost_usd": "cost", "cheapest_axis": "group"}
-    data = _curve(ranked, "cost_rank", names, points=3 * CURVE_POINTS)
+    data = curve_sample(ranked, "cost_rank", names, points=3 * CURVE_POINTS)
     y = alt.Y(
         "value:Q",
         title="US dollars per full unit of score",
         scale=alt.Scale(type="log"),
         axis=alt.Axis(format="$~s", tickCount=6, labelExpr="replace(datum.label, 'G', 'B')"),
     )
-    return _ranked_chart(data, improvability.quantiles, ranked.height, y, "~s", "cheapest axis")
+    return ranked_chart(data, improvability.quantiles, ranked.height, y, "~s", "cheapest axis")
 
 
 def noise_curve(noise: NoiseAudit) -> Chart:
@@ -173,18 +173,18 @@ def noise_curve(noise: NoiseAudit) -> Chart:
     ranked = ranked.with_columns(
         group=pl.when(pl.col("z") < noise.reference_z).then(pl.lit("below")).otherwise(pl.lit("at or above"))
     )
-    data = _curve(ranked, "noise_rank", {"sigma": "value", "group": "group"}, points=3 * CURVE_POINTS)
+    data = curve_sample(ranked, "noise_rank", {"sigma": "value", "group": "group"}, points=3 * CURVE_POINTS)
     y = alt.Y("value:Q", title="standard deviation over seeds (score)")
-    return _ranked_chart(data, noise.quantiles, ranked.height, y, ".3f", f"Z and the line {noise.reference_z:.3f}")
+    return ranked_chart(data, noise.quantiles, ranked.height, y, ".3f", f"Z and the line {noise.reference_z:.3f}")
 
 
-def _curve(ranked: pl.DataFrame, rank: str, names: dict[str, str], *, points: int) -> pl.DataFrame:
+def curve_sample(ranked: pl.DataFrame, rank: str, names: dict[str, str], *, points: int) -> pl.DataFrame:
     value, group = names
     picked = np.unique(np.linspace(0, ranked.height - 1, min(points, ranked.height)).round().astype(np.int64))
     return ranked[picked].select("task", "doc_id", place=pl.col(rank) / ranked.height, value=value, group=group)
 
 
-def _ranked_chart(data: pl.DataFrame, quantiles: pl.DataFrame, n: int, y: alt.Y, number: str, group: str) -> Chart:
+def ranked_chart(data: pl.DataFrame, quantiles: pl.DataFrame, n: int, y: alt.Y, number: str, group: str) -> Chart:
     x = alt.X("place:Q", title="share of items, lowest first", axis=alt.Axis(format=".0%"))
     pick = alt.selection_point(fields=["group"], bind="legend")
     points = (
@@ -228,7 +228,11 @@ def _ranked_chart(data: pl.DataFrame, quantiles: pl.DataFrame, n: int, y: alt.Y,
 def family_noise(noise: NoiseAudit) -> Chart:
     """Median normalised noise per family, with the reference line."""
     data = noise.by_family.sort("median_z", descending=True)
-    data = data.with_columns(name=pl.format("{} ({} items)", "family", "n"))
+    data = data.with_columns(
+        name=pl.format(
+            "{} ({} {})", "family", "n", pl.when(pl.col("n") == 1).then(pl.lit("item")).otherwise(pl.lit("items"))
+        )
+    )
     base = alt.Chart(data).encode(
         y=alt.Y("name:N", sort=data["name"].to_list(), title=None, axis=alt.Axis(labelLimit=260))
     )

@@ -18,7 +18,7 @@ from benchwright.estimating.aggregate import AggregateEstimate
 from benchwright.estimating.quality import VERDICTS
 from benchwright.estimating.ranking import Ranking
 from benchwright.estimating.slopes import SlopeEstimate
-from benchwright.report.charts_audit import CURVE_POINTS, _curve, _ranked_chart
+from benchwright.report.charts_audit import CURVE_POINTS, curve_sample, ranked_chart
 from benchwright.report.style import BLUE, GREEN, GREY, INK, ORANGE, RED, SKY, Chart, rule_at, themed
 from benchwright.report.tables_panel import LONGEST_NAME, plain_names, slope_verdicts
 
@@ -237,11 +237,11 @@ def noise_curve(noise: NoiseAudit, over: str) -> Chart | None:
     of_seeds = over == "seeds"
     low = pl.when(pl.col("z").is_null()).then(pl.lit("no Z")).when(pl.col("z") < noise.reference_z)
     group = low.then(pl.lit("below")).otherwise(pl.lit("at or above")) if of_seeds else pl.lit(over)
-    data = _curve(ranked.with_columns(group=group), "noise_rank", {"sigma": "value", "group": "group"},
+    data = curve_sample(ranked.with_columns(group=group), "noise_rank", {"sigma": "value", "group": "group"},
                   points=3 * CURVE_POINTS)  # fmt: skip
     y = alt.Y("value:Q", title=f"standard deviation over {over} (score)")
     legend = f"Z and the line {noise.reference_z:.3f}" if of_seeds else "noise of"
-    return _ranked_chart(data, noise.quantiles, ranked.height, y, ".3~g", legend)
+    return ranked_chart(data, noise.quantiles, ranked.height, y, ".3~g", legend)
 
 
 def _stacked(
