@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from benchwright.datasets import list_datasets, load_dataset
     from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, NoWeightsError, UsageError
     from benchwright.logs.item_tables import ItemTables, read_item_tables
+    from benchwright.estimating.estimates import PanelEstimates, estimate_panel
     from benchwright.mechanism.aggregation import (
         ItemAggregation,
         evaluate_scheme,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from benchwright.panel.scores import compare_models, score_table
     from benchwright.pipeline import audit
     from benchwright.report.build import write_report
-    from benchwright.simulate import Simulation, simulate_item_tables
+    from benchwright.simulate import PanelSimulation, Simulation, draw_panel, simulate_item_tables
 
 _HOME = {
     "audit": "pipeline",
@@ -46,6 +47,8 @@ _HOME = {
     "ItemTables": "logs.item_tables",
     "read_logs": "panel.ingest",
     "Panel": "panel.panel",
+    "estimate_panel": "estimating.estimates",
+    "PanelEstimates": "estimating.estimates",
     "score_table": "panel.scores",
     "compare_models": "panel.scores",
     "ItemAggregation": "mechanism.aggregation",
@@ -56,6 +59,8 @@ _HOME = {
     "seed_factor": "mechanism.aggregation",
     "Simulation": "simulate",
     "simulate_item_tables": "simulate",
+    "PanelSimulation": "simulate",
+    "draw_panel": "simulate",
     "BenchwrightError": "errors",
     "UsageError": "errors",
     "ConfigError": "errors",
@@ -74,11 +79,15 @@ __all__ = [
     "ItemTables",
     "NoWeightsError",
     "Panel",
+    "PanelEstimates",
+    "PanelSimulation",
     "Simulation",
     "UsageError",
     "audit",
     "calibrate_curvature",
     "compare_models",
+    "draw_panel",
+    "estimate_panel",
     "evaluate_scheme",
     "list_datasets",
     "load_config",
