@@ -23,6 +23,10 @@ find_python() { # find_python VERSION: on the PATH, or among pyenv's
   done
 }
 
+# Test files are spread over the cores; each process keeps to one thread of linear algebra.
+spread=(-n auto --dist loadfile)
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
 step() { printf '\n== %s\n' "$*"; }
 
 step "set up (Python $own)"
@@ -45,8 +49,8 @@ for version in 3.11 3.12 3.13; do
   fi
   step "tests, Python $version, hard dependencies only"
   setup ".venv-$version" "$other" test
-  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider -m "not inspect_library and not engines"
+  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider "${spread[@]}" -m "not inspect_library and not engines"
 done
 
 step "tests and examples, Python $own"
-"$bin/python" -m pytest -q
+"$bin/python" -m pytest -q "${spread[@]}"

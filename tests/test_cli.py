@@ -199,11 +199,11 @@ def test_wrong_use(cli: Run, source: Path, tmp_path: Path, arguments: list[str],
     assert left(tmp_path) == {"source"}
 
 
-def test_logs_are_not_read_yet(cli: Run, source: Path) -> None:
-    refused(cli("audit", source / "cost.csv"), 2, "is a file, not a folder of item", "logs are not read yet")
+def test_logs_are_made_a_panel_first(cli: Run, source: Path) -> None:
+    refused(cli("audit", source / "cost.csv"), 2, "is a file, not a folder of item", "make a panel first")
     Path("logs").mkdir()
     Path("logs", "samples_task.jsonl").write_text("{}\n")
-    refused(cli("audit", "logs"), 2, "SOURCE logs holds none of the item tables", "logs are not read yet")
+    refused(cli("audit", "logs"), 2, "SOURCE logs holds none of the item tables", "make a panel first")
 
 
 @pytest.mark.parametrize("name", ["none", "source/cost.csv", "x" * 300, "a\x1b[2Jb"])

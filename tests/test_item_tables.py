@@ -337,10 +337,10 @@ def test_all_faults_are_listed_together(folder: Path) -> None:
 def test_source_and_sections(folder: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         read(folder / "none")
-    with pytest.raises(UsageError, match=r"is a file, not a folder(.|\n)*evaluation logs are not read yet"):
+    with pytest.raises(UsageError, match=r"is a file, not a folder(.|\n)*make a panel first"):
         read(folder / "cost.csv")
     (folder / "empty").mkdir()
-    with pytest.raises(UsageError, match=r"holds none of the item tables(.|\n)*evaluation logs are not read yet"):
+    with pytest.raises(UsageError, match=r"holds none of the item tables(.|\n)*make a panel first"):
         read(folder / "empty")
     with pytest.raises(UsageError, match="must name sections of welfare, improvability, noise, got cost"):
         read(folder, without=["cost"])

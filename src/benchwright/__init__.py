@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from benchwright.config import Config, load_config
     from benchwright.datasets import list_datasets, load_dataset
     from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, NoWeightsError, UsageError
-    from benchwright.logs.item_tables import ItemTables, read_item_tables
     from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+    from benchwright.logs.item_tables import ItemTables, read_item_tables
     from benchwright.mechanism.aggregation import (
         ItemAggregation,
         evaluate_scheme,
