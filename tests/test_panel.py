@@ -151,6 +151,19 @@ def test_runs_that_differ_are_resolved_by_policy(tmp_path: Path) -> None:
         ingested(tmp_path / "c", old, new, duplicates="error")
 
 
+def test_a_folder_whose_name_is_a_pattern_is_a_folder(tmp_path: Path) -> None:
+    panel = ingested(tmp_path / "runs [1] {x} *", results("m", "t", [1.0, 0.0]))
+    assert scored(panel)["m"]["micro"] == 0.5
+    assert panel.rows().collect().height == 2
+
+
+def test_runs_that_a_table_names_apart_are_repeats(tmp_path: Path) -> None:
+    rows = [row | {"run": name} for name in ("a", "b") for row in results("m", "t", [1.0, float(name == "b")])]
+    panel = ingested(tmp_path, rows, [row | {"run": "b"} for row in results("m", "t", [1.0, 1.0])])
+    assert panel.cells().filter("active")["run_name"].sort().to_list() == ["a", "b"], "and a copy of one counts once"
+    assert scored(panel)["m"]["micro"] == 0.75
+
+
 def test_rank_intervals_and_paired_comparison(tmp_path: Path) -> None:
     a = [1.0] * 39 + [0.0] * 21
     b = [1.0] * 30 + [0.0] * 29 + [1.0]

@@ -163,3 +163,12 @@ def test_steps_can_be_the_doses_of_an_axis(tmp_path: Path) -> None:
     found = measured(panel, step_axis="PT", step_dose=2e6)
     assert sorted(found.grid["x"]) == [0.0, 2.0, 8.0]
     assert any("taken as tokens" in note for note in found.notes)
+
+
+def test_an_item_that_a_run_gives_twice_is_told(tmp_path: Path) -> None:
+    lines = ["model,task,item,score", "a,sums,0,1.0", "a,sums,1,0.0", "a,sums,1,1.0"]
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    read_logs(tmp_path / "log.csv", tmp_path / "panel", workers=1)
+    found = measured(tmp_path / "panel")
+    assert found.value.ravel().tolist() == [1.0, 1.0]
+    assert "1 row of a run that it had given before; the latest of an item counts." in found.notes

@@ -94,7 +94,9 @@ def axis_columns(axes: Iterable[str]) -> tuple[ItemColumn, ...]:
         for axis in axes
         for end, unit, what in SLOPE_DETAILS
     )
-    why = tuple(ItemColumn(f"{axis.lower()}_why", "", f"why there is no slope on the {axis} axis") for axis in axes)
+    why = tuple(
+        ItemColumn(f"{axis.lower()}_why", "", f"why there is no slope on the {axis} axis, or no error") for axis in axes
+    )
     costs = tuple(
         ItemColumn(
             f"cost_{axis.lower()}_usd",

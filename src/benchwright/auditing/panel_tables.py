@@ -74,11 +74,10 @@ def _with_welfare(tables: ItemTables, welfare: ItemTables, estimates: PanelEstim
 
 
 def checkpoints_of(estimates: PanelEstimates) -> int | None:
-    """Return the number of checkpoints that most of the noise comes from."""
+    """Return the number of checkpoints of the longest grid of seeds, None where there is none."""
     if estimates.noise is None:
         return None
-    most = estimates.noise.items["n_checkpoints"].max()
-    return int(most) if isinstance(most, int) and most > 0 else None
+    return max((grid.checkpoints for grid in estimates.noise.grids), default=None)
 
 
 def audit_quality(estimates: PanelEstimates) -> QualityAudit:

@@ -154,6 +154,7 @@ def measure(
             f"Tasks differ in their metric ({', '.join(of_metric)}), so means over tasks mix them; --metric names one."
         )
     if panel is not None:
+        notes += _repeat_notes(panel, level)
         notes += [f"{text[0].upper()}{text[1:]}." for text in version_notes(panel, list(chosen), pool=True)]
     return _matrices(collected, runs, grid, notes, name=_name_of(source), level=level, metrics=chosen, engine=engine)
 
@@ -202,6 +203,14 @@ def _rows(source: str | Path, panel: Panel | None, engine: Engine, choices: Esti
         table = whole.with_columns(doc_id=pl.lit(WHOLE_TASK), status=status, trials=pl.lit(1, dtype=pl.Int64))
         return nw.from_native(table), "task"
     return nw.from_native(panel.derived([str(choices.metric)])), "item"
+
+
+def _repeat_notes(panel: Panel, level: str) -> list[str]:
+    """Say how many rows repeat others of their run."""
+    cells = panel.cells().filter("active", pl.col("kind") == ("rows" if level == "item" else "scores"))
+    again = int(cells["n_repeated"].sum())
+    kept = "the latest of an item counts" if level == "item" else "the mean of a task counts"
+    return [f"{count(again, 'row')} of a run that it had given before; {kept}."] if again else []
 
 
 def _named_clusters(rows: Any, engine: Engine) -> pl.DataFrame | None:

@@ -190,7 +190,11 @@ def _columns(measured: Measurements, fit: AxisFit, level: float) -> list[pl.Seri
     }
     name = f"slope_{fit.axis.lower()}"
     columns = [pl.Series(name + suffix, value).fill_nan(None) for suffix, value in values.items()]
-    why = np.where(fits.n == 0, "no run", np.where(fits.n_doses < 2, "a single dose", ""))
+    why = np.select(
+        [fits.n == 0, fits.n_doses < 2, ~np.isfinite(fits.standard_error), np.isnan(spread)],
+        ["no run", "a single dose", "too few runs for an error", "no spread about its line, so no error"],
+        "",
+    )
     reason = pl.Series(f"{fit.axis.lower()}_why", why)
     return [*columns, pl.Series(name + "_n", fits.n), reason.set(reason == "", None)]
 

@@ -25,7 +25,7 @@ _NO_NUMBER = re.compile(r"(?<=[\[(,:])(\s*)-?(nan|inf)(?=\s*[,\])}])")
 def read_details(file: LogFile, task: str, benchmark: str | None, run: Run, sink: Sink) -> None:
     """Put the samples of one details file into the sink."""
     try:
-        lazy = pl.scan_parquet(file.path)
+        lazy = pl.scan_parquet(file.path, glob=False)
         names = lazy.collect_schema().names()
         metrics = next((name for name in METRICS if name in names), None)
         if metrics is None:

@@ -111,7 +111,7 @@ def open_table(file: LogFile, max_line: int, on_fault: OnFault) -> TableFile | N
     head = Head(file.name, file.head())
     if head.content.startswith(PARQUET):
         try:
-            frame = pl.scan_parquet(file.path).head(SAMPLE).collect()
+            frame = pl.scan_parquet(file.path, glob=False).head(SAMPLE).collect()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             on_fault(None, f"is no Parquet file that can be read: {_first_line(error)}")
             return None
@@ -362,7 +362,7 @@ def _parquet_records(file: LogFile, names: Sequence[str], on_fault: OnFault) -> 
     offset = 0
     while True:
         try:
-            rows = pl.scan_parquet(file.path).select(names).slice(offset, BATCH).collect().rows()
+            rows = pl.scan_parquet(file.path, glob=False).select(names).slice(offset, BATCH).collect().rows()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             on_fault(offset + 1, f"cannot be read from here on: {_first_line(error)}")
             return

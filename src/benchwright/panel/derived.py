@@ -134,7 +134,11 @@ def possible(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
     """Return the derived metrics for which some item has what they need."""
     if not files:
         return ()
-    counts = pl.concat([pl.scan_parquet(path).select(pl.col(LENGTHS).count()) for _, path in files]).sum().collect()
+    counts = (
+        pl.concat([pl.scan_parquet(path, glob=False).select(pl.col(LENGTHS).count()) for _, path in files])
+        .sum()
+        .collect()
+    )
     return tuple(PREFIX + name for name, length in LENGTH_OF.items() if length is None or counts[length].item())
 
 
@@ -146,7 +150,7 @@ def _item_blocks(
     columns = ["run", "task", "doc_id", "repeat"]
     if valued:
         columns += ["gold", "logprob", *(length for length in LENGTHS if length in needed)]
-    table = pl.scan_parquet(path).select(columns).with_columns(part=pl.lit(part))
+    table = pl.scan_parquet(path, glob=False).select(columns).with_columns(part=pl.lit(part))
     kept = table.join(
         keep.lazy(), on=["part", "run", "task"], how="inner", nulls_equal=True, maintain_order="left"
     ).collect()

@@ -56,7 +56,7 @@ def row_cells(files: list[Path]) -> pl.DataFrame:
     key = ["doc_id", "metric", "filter", "repeat"]
     content = pl.struct(*key, "value", "status").hash(seed=0)
     counted = pl.concat(
-        pl.scan_parquet(file)
+        pl.scan_parquet(file, glob=False)
         .group_by(CELL)
         .agg(n_rows=pl.len().cast(pl.Int64), digest=content.sum(), failed=(pl.col("status") == "error").any())
         .collect()
@@ -81,7 +81,7 @@ def _distinct(files: list[Path], cells: pl.DataFrame, key: pl.Expr, where: pl.Ex
     """Count different keys in each cell."""
     hashes: dict[Any, list[NDArray[np.uint64]]] = {cell: [] for cell in cells.select(CELL).iter_rows()}
     for file in files:
-        rows = pl.scan_parquet(file) if where is None else pl.scan_parquet(file).filter(where)
+        rows = pl.scan_parquet(file, glob=False) if where is None else pl.scan_parquet(file, glob=False).filter(where)
         block = rows.group_by(CELL).agg(key=key.hash(seed=0).unique()).collect()
         for cell, found in zip(block.select(CELL).iter_rows(), block["key"], strict=True):
             hashes[cell].append(found.to_numpy())
@@ -97,12 +97,12 @@ def _distinct(files: list[Path], cells: pl.DataFrame, key: pl.Expr, where: pl.Ex
 def choice_digests(files: list[Path]) -> pl.DataFrame:
     """Return one digest per run and task of the choices' log-likelihoods, whatever their order."""
     content = pl.struct("doc_id", "repeat", "logprob").hash(seed=0)
-    return pl.scan_parquet(files).group_by("run", "task").agg(choices_digest=content.sum()).collect()
+    return pl.scan_parquet(files, glob=False).group_by("run", "task").agg(choices_digest=content.sum()).collect()
 
 
 def score_cells(files: list[Path]) -> pl.DataFrame:
     """Summarise stated task scores per run and task."""
-    scores = pl.scan_parquet(files)
+    scores = pl.scan_parquet(files, glob=False)
     content = pl.struct("metric", "filter", "value", "stderr").hash(seed=0)
     cells = scores.group_by(CELL).agg(
         n_rows=pl.len().cast(pl.Int64),

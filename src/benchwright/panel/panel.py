@@ -57,15 +57,15 @@ class Panel:
 
     def runs(self) -> pl.DataFrame:
         """Return one row per run."""
-        return pl.read_parquet(self.path / "runs.parquet")
+        return pl.read_parquet(self.path / "runs.parquet", glob=False)
 
     def cells(self) -> pl.DataFrame:
         """Return one row per run and task: coverage, ``active`` and ``why``."""
-        return pl.read_parquet(self.path / "cells.parquet")
+        return pl.read_parquet(self.path / "cells.parquet", glob=False)
 
     def faults(self) -> pl.DataFrame:
         """Return everything that could not be used."""
-        return pl.read_parquet(self.path / "faults.parquet")
+        return pl.read_parquet(self.path / "faults.parquet", glob=False)
 
     def rows(self, *, repeated: Repeated = "latest", all_cells: bool = False) -> pl.LazyFrame:
         """Return item rows with the run's identity.
@@ -93,7 +93,7 @@ class Panel:
                 continue
             key = ["run"] if mine["active"].all() else ["run", "task"]
             keep = mine.filter("active").select("part", *key, *IDENTITY).unique(maintain_order=True)
-            table = pl.scan_parquet(self.path / "parts" / unit["part"] / "rows-*.parquet")
+            table = pl.scan_parquet(self._of_part("rows", unit["part"]), glob=False)
             table = table.join(keep.lazy(), on=key, how="inner", nulls_equal=True, maintain_order="left")
             tables.append(self._once(table, repeated) if unit["part"] in twice else table)
         return tables
@@ -234,13 +234,15 @@ class Panel:
 
     def _parts(self, kind: str) -> pl.LazyFrame:
         frames = [
-            pl.scan_parquet(self.path / "parts" / unit["part"] / f"{kind}-*.parquet").with_columns(
-                part=pl.lit(unit["part"])
-            )
+            pl.scan_parquet(self._of_part(kind, unit["part"]), glob=False).with_columns(part=pl.lit(unit["part"]))
             for unit in self.manifest["units"]
             if unit.get(kind)
         ]
         return pl.concat(frames or [pl.LazyFrame(schema=KINDS[kind][0] | {"run": pl.Int32, "part": pl.String})])
+
+    def _of_part(self, kind: str, part: str) -> list[Path]:
+        """Return the files of a kind of one part; a folder's name is no pattern."""
+        return sorted((self.path / "parts" / part).glob(f"{kind}-*.parquet"))
 
     def _files(self, kind: str) -> list[tuple[str, Path]]:
         """Return part and file of a kind, in a fixed order."""
@@ -248,7 +250,7 @@ class Panel:
             (unit["part"], file)
             for unit in self.manifest["units"]
             if unit.get(kind)
-            for file in sorted((self.path / "parts" / unit["part"]).glob(f"{kind}-*.parquet"))
+            for file in self._of_part(kind, unit["part"])
         ]
 
 

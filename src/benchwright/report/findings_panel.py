@@ -196,6 +196,8 @@ def _quality(estimates: PanelEstimates, alpha: float) -> Row:
     judges = count(int(quality.n_models.max()), better.removesuffix("s"))
     dead = {word: counts[f"dead: {word}"] for word in ("all right", "all wrong", "constant")}
     n_dead = sum(dead.values())
+    if n == 1:
+        return "quality", f"One {what} alone has no rest", f"A single {what} cannot be compared with others."
     if counts["rest: cannot tell"] == n and n_dead == 0:
         text = f"With {judges} at most, it cannot be told of any {what} whether it runs against the rest."
         return "quality", f"Too few models to judge single {what}s", text + _redundant(estimates, what)
