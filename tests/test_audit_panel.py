@@ -22,6 +22,7 @@ from benchwright.pipeline import audit, is_panel
 from benchwright.report.build import write_report
 from benchwright.report.contents import AuditReport
 from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, draw_panel, to_frame
+from test_olmes import metrics, prediction
 
 AXES = (
     SimulatedAxis("PT", (0.0, 20e9, 60e9, 120e9, 200e9), slope_mean=1.5e-12, slope_sd=5e-13),
@@ -238,6 +239,35 @@ def test_the_command_line_passes_everything_on(panel: Path, welfare: Path, tmp_p
     summary = json.loads(done.stdout)
     assert {row["key"]: row["source"] for row in summary["assumptions"]}["estimates.metric"] == "--metric"
     assert "mine" in {row["name"] for row in summary["panel"]["models"]["ranks"]} | {"mine"}
+
+
+@pytest.mark.parametrize("n_seeds", [1, 3])
+def test_margins_come_from_choices_with_noise_and_without(n_seeds: int, tmp_path: Path) -> None:
+    rng, ratios = np.random.default_rng(8), []
+    for seed in range(n_seeds):
+        name = f"seed{seed}"
+        config = {"model": f"demo-lab/tiny-{name}", "revision": "main", "model_type": "hf"}
+        told = metrics(model_config=config, model_hash=name)
+        lines = []
+        for item in range(6):
+            line = prediction(item, 1, 0, model_hash=name, label=0)
+            for output in line["model_output"]:
+                output["sum_logits"] = -float(rng.uniform(2, 9))
+            per_char = [output["sum_logits"] / output["num_chars"] for output in line["model_output"]]
+            ratios.append((item, per_char[0] / max(per_char[1:])))
+            lines.append(line)
+        folder = tmp_path / "logs" / name
+        folder.mkdir(parents=True)
+        (folder / "task-000-arc_challenge-metrics.json").write_text(json.dumps(told), encoding="utf-8")
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "task-000-arc_challenge-predictions.jsonl").write_text(text, encoding="utf-8")
+    read_logs(tmp_path / "logs", tmp_path / "panel", workers=1)
+    items = audit(
+        tmp_path / "panel", config=Config().replace({"estimates.metric": "choice:p_gold_char"}, source="x")
+    ).items
+    assert ("sigma2" in items.columns) == (n_seeds > 1)
+    for item, ratio in items.select("doc_id", "margin_ratio").iter_rows():
+        assert ratio == pytest.approx(np.median([value for place, value in ratios if place == item]), rel=1e-12)
 
 
 def test_noise_of_trials_is_called_by_its_name(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from benchwright.simulate import PanelSimulation, SimulatedPanel, draw_panel, to
 PANELS = 2000
 
 
-def load_study() -> ModuleType:
-    path = Path(__file__).resolve().parents[1] / "studies" / "coverage.py"
-    spec = importlib.util.spec_from_file_location("coverage_study", path)
+def load_study(name: str) -> ModuleType:
+    path = Path(__file__).resolve().parents[1] / "studies" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_study", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -31,7 +31,7 @@ def load_study() -> ModuleType:
     return module
 
 
-study = load_study()
+study, few_clusters = load_study("coverage"), load_study("few_clusters")
 MAIN = {share: replace(study.MAIN, persistent=share) for share in (0.0, 0.3, 0.8)}
 EQUAL = {share: study.ranked(0.0, persistent=share) for share in MAIN}
 JUDGES = {"variance": study.variance_coverage, "slope": study.slope_coverage, "mean": study.mean_coverage}
@@ -249,3 +249,11 @@ def test_the_script_prints_a_table_and_writes_it(
     assert len(rows) == 2 + len(study.SETTINGS | study.FOR_MEANS)
     assert len({row.count("|") for row in rows}) == 1
     assert "persistent 0.3" in printed.err
+
+
+def test_means_over_few_clusters_need_t_and_clusters() -> None:
+    for clusters in (4, 10, 30):
+        default, normal, independent = few_clusters.coverage(clusters, 5, 10_000, rng())
+        assert 0.93 <= default <= 0.97
+        assert normal < default
+        assert independent < 0.85

@@ -373,7 +373,7 @@ def test_seeds_that_settle_a_difference(tmp_path: Path) -> None:
     z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
     assert found.seeds_needed == ceil(2 * z**2 * S.mean() / 0.02**2) > 1
     assert set(found.reliability["n_items"]) == {1, 4, 7, 14, 28, 56}
-    for n_seeds, n_items, error, least in found.reliability.iter_rows():
+    for n_seeds, n_items, error, least, _ in found.reliability.iter_rows():
         assert error == pytest.approx(sqrt((v / n_items + (1 - 1 / n_items) * c) / n_seeds), rel=1e-9)
         assert least == pytest.approx(z * sqrt(2) * error, rel=1e-9)
 
@@ -419,6 +419,25 @@ def test_nothing_repeated_and_nothing_different(tmp_path: Path) -> None:
     gaps = [(i, model, seed, i % 3) for i in range(14) for model in range(2) for seed in range(3)]  # one seed is left
     holed = known_noise(measured(tmp_path / "gaps", changed(draw_panel(SIMULATED), *gaps)))
     assert "take checkpoints for independent" in holed.notes[0]
+
+
+def test_reliability_of_a_ranking(tmp_path: Path) -> None:
+    """Against a two-way analysis by hand, and the stated spread of forty models."""
+    drawn = draw_panel(replace(SIMULATED, n_items=30, n_tasks=1, n_models=40, n_seeds=3, doses=(1e9,), model_sd=0.1))
+    found = aggregate_of(measured(tmp_path, drawn))
+    scores, v, c = drawn.values[:, :, :, 0].mean(axis=2), found.mean_variance, found.mean_covariance
+    m, J = scores.shape
+    of_models = m * ((scores.mean(axis=0) - scores.mean()) ** 2).sum() / (J - 1)
+    rest = scores - scores.mean(axis=1)[:, None] - scores.mean(axis=0) + scores.mean()
+    of_rest = (rest**2).sum() / ((m - 1) * (J - 1))
+    T, item = (of_models - of_rest) / m - c / 3, max(of_rest - (v - c) / 3, 0.0)
+    for row in found.reliability.iter_rows(named=True):
+        n, S = row["n_items"], row["n_seeds"]
+        want = T / (T + item / n + (v / n + (1 - 1 / n) * c) / S)
+        assert row["reliability"] == pytest.approx(want, rel=1e-9)
+    assert pytest.approx(drawn.benchmark_mean.var(ddof=1), rel=0.15) == T
+    alone = aggregate_of(measured(tmp_path / "alone", draw_panel(replace(SIMULATED, n_models=1))))
+    assert alone.reliability["reliability"].null_count() == alone.reliability.height > 0
 
 
 def test_items_without_noise_have_no_covariance(tmp_path: Path) -> None:

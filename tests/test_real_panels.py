@@ -252,3 +252,63 @@ def test_pythia_slopes_over_tokens(panels: dict[str, Path]) -> None:
         error = math.sqrt(variance * (residual @ residual) / (len(x) - 2))
         assert table[str(task)]["slope_pt"] == pytest.approx(slope, rel=1e-9, abs=1e-14)
         assert table[str(task)]["slope_pt_se"] == pytest.approx(error, rel=1e-9)
+
+
+def row_of_docs(start: str) -> str:
+    text = (Path(__file__).parents[1] / "docs" / "estimators.md").read_text(encoding="utf-8")
+    (row,) = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+    return row
+
+
+def test_the_figures_of_the_documents(panels: dict[str, Path]) -> None:
+    """Every figure of the table of public panels, as the estimators have it (and the loops above)."""
+    items = estimate(panels["hans"]).noise
+    assert items is not None
+    sigma2 = items.items["sigma2"]
+    row = row_of_docs("HANS")
+    assert f"mean sigma2 {sigma2.mean():.4f}; {int((sigma2 == 0).sum()):,} items never change" in row
+    by_task = estimate(panels["hans"], level_of="task").noise
+    assert by_task is not None
+    table = {one["task"]: one for one in by_task.items.iter_rows(named=True)}
+    mnli, lexical = table["MNLI dev acc."], table["Lexical (nonent)"]
+    row = row_of_docs("the same, accuracy")
+    assert f"MNLI accuracy {mnli['mean_score']:.4f}, sigma {math.sqrt(mnli['sigma2']):.4f}" in row
+    assert f"{lexical['mean_score']:.3f}, sigma {math.sqrt(lexical['sigma2']):.3f}" in row
+    assert f"(sigma2 {lexical['sigma2']:.4f}, {lexical['sigma2_lo']:.4f} to {lexical['sigma2_hi']:.4f})" in row
+    noises = estimate(panels["noises"]).noise
+    assert noises is not None
+    row = row_of_docs("All the noises")
+    assert f"{noises.items['sigma2'].count():,} items with several trials" in row
+    for task, name in (("gpqa_cot", "GPQA"), ("gsm8k_cot", "GSM8K"), ("math500_cot", "MATH500")):
+        median = noises.items.filter(pl.col("task") == task)["sigma2"].median()
+        assert f"{median:.3f} on {name}" in row
+    copying = estimate(panels["polypythia"], models=["pythia-*"])
+    assert copying.noise is not None
+    assert copying.models is not None
+    one = copying.noise.items.row(0, named=True)
+    row = row_of_docs("PolyPythias")
+    assert f"sigma2 {one['sigma2']:.5f} ({one['sigma2_lo']:.5f} to {one['sigma2_hi']:.5f}; 472" in row
+    assert f"{one['sigma2_df']:.0f} effective" in row
+    assert f"160m first at {copying.models.frame['score'][0]:.3f}" in row
+    olmo = estimate(panels["olmo2"]).slopes
+    assert olmo is not None
+    above, below = (olmo.items["slope_pt_lo"] > 0).sum(), (olmo.items["slope_pt_hi"] < 0).sum()
+    assert (above, below) == (3, 0)
+    assert f"{above} of 192 slopes above 0 beyond doubt, none below" in row_of_docs("OLMo-2")
+    pythia = estimate(panels["pythia"], metric="acc")
+    snr = dict(pythia.aggregate.snr.select("scope", "snr").iter_rows())
+    row = row_of_docs("Pythia, 65 tasks")
+    assert f"{snr['piqa']:.0f} on PIQA, {snr['hendrycksTest-anatomy']:.0f} on MMLU anatomy" in row
+    assert pythia.models is not None
+    ranks = {
+        name: (low, high) for name, low, high in pythia.models.frame.select("name", "rank_lo", "rank_hi").iter_rows()
+    }
+    for size in ("6.9b", "1.4b"):
+        low, high = ranks[f"EleutherAI/pythia-v1.1-{size}"]
+        assert re.search(rf"{re.escape(size)} (may rank )?{low} to {high}", row)
+    tokens = estimate(panels["pythia"], metric="acc", step_axis="PT", step_dose=2_097_152.0, models=["*-6.9b"]).slopes
+    assert tokens is not None
+    piqa = tokens.items.filter(pl.col("task") == "piqa").row(0, named=True)
+    assert f"{piqa['slope_pt']:.5f} per 10^9 tokens (standard error {piqa['slope_pt_se']:.5f})" in row_of_docs(
+        "the same, slopes"
+    )

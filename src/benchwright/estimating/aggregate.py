@@ -11,6 +11,10 @@ Seeds needed. With mean variance v and mean covariance c of two items over seeds
 v / m + (1 - 1/m) c between seeds: more items do nothing against c. Two models trained S times each are told apart by a
 difference delta with probability 0.8 at level 0.05 if S >= 2 (1.96 + 0.84)^2 (v / m + (1 - 1/m) c) / delta^2.
 
+Reliability. With T the variance between models and I that of model x item, from a two-way analysis of the models' last
+scores, noise taken off, S seeds and m items rank models with reliability T / (T + I / m + (v / m + (1 - 1/m) c) / S):
+the squared correlation, over models, of the score with what it would be over all items and seeds.
+
 Signal to noise (Heineman et al. 2025, arXiv 2508.13144). Signal is the relative dispersion of models,
 (max - min) / mean of their final scores; noise the relative standard deviation of one model's score over its last n
 checkpoints (here the mean over models), or, where models have no such checkpoints, over its seeds; the table says
@@ -31,6 +35,7 @@ from benchwright._check import FloatArray
 from benchwright.estimating import _noise as kernel
 from benchwright.estimating.measure import Measurements
 from benchwright.estimating.noise import NoiseEstimate
+from benchwright.estimating.ranking import last_runs
 
 ALL = "all tasks"
 LAST_CHECKPOINTS = 5
@@ -69,7 +74,8 @@ class AggregateEstimate:
         scope (a task, or all), n_items, n_models, n_seeds, n_checkpoints; variances (score^2) of one run's score:
         seed, checkpoint_seed (less trials, null without a second checkpoint), trials, items.
     reliability
-        n_seeds, n_items, standard_error (of one model's mean over seeds), least_difference (of two models, told apart
+        n_seeds, n_items, reliability (null with one model, or where models cannot be told apart), standard_error (of
+        one model's mean over seeds), least_difference (of two models, told apart
         with power 0.8 at level 0.05).
     mean_variance, mean_covariance
         v and c of the module, score^2; NaN where not estimable.
@@ -100,7 +106,7 @@ def estimate_aggregate(measured: Measurements, noise: NoiseEstimate | None, *, s
     m = len(measured.value)
     return AggregateEstimate(
         components=_components(measured, noise, scopes),
-        reliability=_reliability(v, c, m),
+        reliability=_reliability(v, c, measured),
         mean_variance=v,
         mean_covariance=c,
         score_step=score_step,
@@ -179,19 +185,39 @@ def _variance_of_mean(v: float, c: float, m: FloatArray) -> FloatArray:
     return np.maximum(variance, 0.0)
 
 
-def _reliability(v: float, c: float, m: int) -> pl.DataFrame:
+def _reliability(v: float, c: float, measured: Measurements) -> pl.DataFrame:
     schema: dict[str, Any] = dict.fromkeys(("n_seeds", "n_items"), pl.Int64)
-    schema |= dict.fromkeys(("standard_error", "least_difference"), pl.Float64)
+    schema |= dict.fromkeys(("standard_error", "least_difference", "reliability"), pl.Float64)
     if np.isnan(v):
         return pl.DataFrame(schema=schema)
+    m = len(measured.value)
     counts = sorted({max(1, round(share * m)) for share in (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)})
     factor = np.sqrt(2) * (stats.norm.isf(ALPHA / 2) + stats.norm.isf(1 - POWER))
+    between, interaction = _between_models(v, c, measured)
     rows = []
     for seeds in SEEDS:
         for n_items in counts:
-            error = float(np.sqrt(_variance_of_mean(v, c, np.array(float(n_items))) / seeds))
-            rows.append((seeds, n_items, error, float(factor * error)))
+            variance = float(_variance_of_mean(v, c, np.array(float(n_items)))) / seeds
+            share = between / (between + interaction / n_items + variance)
+            rows.append((seeds, n_items, float(np.sqrt(variance)), float(factor * np.sqrt(variance)), share))
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _between_models(v: float, c: float, measured: Measurements) -> tuple[float, float]:
+    """Return the variance between models and that of model x item, from each model's last checkpoint; NaN if untold."""
+    columns = list(last_runs(measured).values())
+    common = ~np.isnan(measured.value[:, np.concatenate(columns)]).any(axis=1)
+    m, n_models = int(common.sum()), len(columns)
+    if m < 2 or n_models < 2:
+        return np.nan, np.nan
+    scores = np.stack([measured.value[np.ix_(common, at)].mean(axis=1) for at in columns], axis=1)
+    per_seed = float(np.mean([1 / len(at) for at in columns]))
+    of_model = scores.mean(axis=0) - scores.mean()
+    rest = scores - scores.mean(axis=1, keepdims=True) - of_model
+    of_models = m * float(np.square(of_model).sum()) / (n_models - 1)
+    of_rest = float(np.square(rest).sum()) / ((m - 1) * (n_models - 1))
+    between = (of_models - of_rest) / m - c * per_seed
+    return (between if between > 0 else np.nan), max(of_rest - (v - c) * per_seed, 0.0)
 
 
 def _seeds_needed(v: float, c: float, m: int, step: float) -> float:

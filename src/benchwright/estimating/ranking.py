@@ -92,7 +92,7 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
         units = n_items if clusters is None else len(np.unique(clusters))
         if units < 2:
             return f"all {n_items} items share one cluster, which leaves no standard error"
-        error, df = _item_errors(matrix, clusters), np.full(len(names), units - 1.0)
+        error, df = item_errors(matrix, clusters), np.full(len(names), units - 1.0)
         sets = from_replicates(matrix, level=level, replicates=DRAWS, rng=rng, cluster=clusters)
         what = f"drawing other {measured.level}s like these{paired}"
         if units < n_items:
@@ -104,7 +104,7 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
     return _ranking(names, n_items, n_seeds, score, error, df, sets, what, level, notes)
 
 
-def _item_errors(matrix: FloatArray, clusters: NDArray[np.int64] | None) -> FloatArray:
+def item_errors(matrix: FloatArray, clusters: NDArray[np.int64] | None) -> FloatArray:
     """Return the standard error of each column's mean; clusters are summed, with G / (G - 1)."""
     n = len(matrix)
     centred = matrix - matrix.mean(axis=0)

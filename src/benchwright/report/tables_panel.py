@@ -145,6 +145,7 @@ def _noise(aggregate: AggregateEstimate) -> Iterator[Row]:
             ("n_items", "items", "integer"),
             ("standard_error", "standard error of a model's score", "digits"),
             ("least_difference", "least difference of two models", "digits"),
+            ("reliability", "reliability of the ranking", "number"),
         )
         title = "Seeds and items: what tells two models apart (power 0.8 at level 0.05)"
         yield "seeds-needed", "noise", title, columns, aggregate.reliability
