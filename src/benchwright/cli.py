@@ -54,7 +54,9 @@ def main_options(
         raise typer.Exit
 
 
-@app.command(epilog="Example: benchwright audit olmes-audit -o out/ --set welfare.neutral=2.5")
+@app.command(
+    epilog="Example: benchwright audit panel/ -o out/ --set welfare.neutral=2.5   (or olmes-audit, or tables/)"
+)
 def audit(
     source: Source = None,
     out: Out = Path("out"),

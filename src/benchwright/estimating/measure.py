@@ -144,7 +144,8 @@ def measure(
         )
     if collected.values.height == 0:
         raise DataError("no run has a value of these metrics", hint="see `benchwright panel describe`")
-    chosen = {task: measure for task, measure in chosen.items() if task in set(collected.values["task"])}
+    present = set(collected.values["task"].unique())
+    chosen = {task: measure for task, measure in chosen.items() if task in present}
     lower = used.filter(~pl.col("higher_is_better"))["measure"].unique().sort()
     if len(lower):
         notes.append(f"Smaller is better for {', '.join(lower)}: the sign is turned, so that larger is better.")

@@ -144,7 +144,7 @@ def _seeds(estimates: PanelEstimates) -> Row:
     text = (
         f"The mean of one training over {count(m, noun(estimates))} at one checkpoint has a standard error of "
         f"{here:.2g}{_basis(estimates)}. "
-        f"Two models trained {n} times each are told apart at a difference of {aggregate.score_step:g} with "
+        f"Two models trained {'once' if aggregate.seeds_needed == 1 else f'{n} times'} each are told apart at a difference of {aggregate.score_step:g} with "
         "probability 0.8 (level 0.05)."
     )
     c = aggregate.mean_covariance
