@@ -141,10 +141,11 @@ def _seeds(estimates: PanelEstimates) -> Row:
     n = f"{aggregate.seeds_needed:,.0f}"
     seeds = "seed a model is" if aggregate.seeds_needed == 1 else "seeds a model are"
     title = f"About {n} {seeds} needed to show a difference of {aggregate.score_step:g}"
+    times = "once" if aggregate.seeds_needed == 1 else f"{n} times"
     text = (
         f"The mean of one training over {count(m, noun(estimates))} at one checkpoint has a standard error of "
         f"{here:.2g}{_basis(estimates)}. "
-        f"Two models trained {'once' if aggregate.seeds_needed == 1 else f'{n} times'} each are told apart at a difference of {aggregate.score_step:g} with "
+        f"Two models trained {times} each are told apart at a difference of {aggregate.score_step:g} with "
         "probability 0.8 (level 0.05)."
     )
     c = aggregate.mean_covariance
