@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, nan, sqrt
+from math import nan, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ def check_components(found: pl.DataFrame, values: Array, rows: dict[str, Any], t
     """Against analyses by hand of values (m, J, S, K), averaged over models by seeds less one."""
     assert found["scope"].to_list() == list(rows)
     for row in found.iter_rows(named=True):
-        parts, shapes = [], []
+        parts, shapes, sizes = [], [], []
         for model in range(values.shape[1]):
             block = values[rows[row["scope"]], model]
             block = block[:, ~np.isnan(block).all(axis=(0, 2))]
@@ -39,15 +39,19 @@ def check_components(found: pl.DataFrame, values: Array, rows: dict[str, Any], t
             m, y = len(whole), whole.mean(axis=0)
             seed, rest = by_hand(y) if y.shape[1] > 1 else (float(y.var(ddof=1)), nan)
             one = nan if trials is None else (whole * (1 - whole) / (trials - 1)).mean(axis=(1, 2)).sum() / m**2
-            parts.append([seed, rest if trials is None else rest - one, one, whole.mean(axis=(1, 2)).var(ddof=1) / m])
+            of_seeds = whole.mean(axis=2)  # the mean over seeds varies by their variance over how many there are
+            items = of_seeds.mean(axis=1).var(ddof=1) - of_seeds.var(axis=1, ddof=1).mean() / len(y)
+            parts.append([seed, rest if trials is None else rest - one, one, items / m])
             shapes.append(y.shape)
+            sizes.append(m)
         want = np.average(parts, axis=0, weights=[n_seeds - 1 for n_seeds, _ in shapes])
         mine = [nan if row[n] is None else row[n] for n in ("seed", "checkpoint_seed", "trials", "items")]
         np.testing.assert_allclose(mine, want, rtol=1e-9, atol=1e-15)
+        assert row["n_items"] == min(sizes)
         assert (row["n_models"], row["n_seeds"], row["n_checkpoints"]) == (len(parts), *np.sum(shapes, axis=0))
 
 
-LAST = "last 5 checkpoints"
+LAST = "last 4 checkpoints"
 SCOPES = {ALL: np.arange(14), "task-1": np.arange(7), "task-2": np.arange(7, 14)}
 
 
@@ -69,17 +73,24 @@ def test_components_count_the_runs_that_they_are_of(tmp_path: Path) -> None:
 
 def test_seeds_that_settle_a_difference(tmp_path: Path) -> None:
     drawn = draw_panel(SIMULATED)
-    found = aggregate_of(measured(tmp_path, drawn), 0.02)
+    found = aggregate_of(measured(tmp_path / "some", drawn), 0.02)
     deviation = drawn.values - drawn.values.mean(axis=2, keepdims=True)
     S = np.einsum("ijst,kjst->ik", deviation, deviation) / 24  # 2 models, 4 checkpoints, 3 seeds to spare
     v, c = np.trace(S) / 14, (S.sum() - np.trace(S)) / (14 * 13)
     assert (found.mean_variance, found.mean_covariance) == pytest.approx((v, c), rel=1e-9)
-    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    assert found.seeds_needed == ceil(2 * z**2 * S.mean() / 0.02**2) > 1
+
+    def reach(n_seeds: float) -> float:
+        return float(stats.t.ppf(0.975, 2 * n_seeds - 2) + stats.t.ppf(0.8, 2 * n_seeds - 2))
+
+    enough = [n for n in range(2, 1000) if n >= 2 * reach(n) ** 2 * S.mean() / 0.02**2]
+    assert found.seeds_needed == enough[0] > 2
+    few = aggregate_of(measured(tmp_path / "few", drawn), 0.9)
+    assert few.seeds_needed == 2, "one training each leaves no variance to compare with"
     assert set(found.reliability["n_items"]) == {1, 4, 7, 14, 28, 56}
-    for n_seeds, n_items, error, least, _ in found.reliability.iter_rows():
+    for n_seeds, n_items, error, least, _ in found.reliability.fill_null(nan).iter_rows():
         assert error == pytest.approx(sqrt((v / n_items + (1 - 1 / n_items) * c) / n_seeds), rel=1e-9)
-        assert least == pytest.approx(z * sqrt(2) * error, rel=1e-9)
+        want = reach(n_seeds) * sqrt(2) * error if n_seeds > 1 else nan
+        assert least == pytest.approx(want, rel=1e-9, nan_ok=True)
 
 
 def check_snr(found: pl.DataFrame, values: Array, rows: dict[str, Any], *, over: str | None) -> None:
@@ -87,16 +98,19 @@ def check_snr(found: pl.DataFrame, values: Array, rows: dict[str, Any], *, over:
     for row in found.iter_rows(named=True):
         y = values[rows[row["scope"]]].mean(axis=0)  # (J, S, K)
         path = y.mean(axis=1)
-        signal, last = np.ptp(path[:, -1]) / abs(path[:, -1].mean()), path[:, -5:]
+        signal, last = np.ptp(path[:, -1]) / abs(path[:, -1].mean()), y[:, :, -5:]
         by_seed = y[:, :, -1].std(axis=1, ddof=1) / path[:, -1] if y.shape[1] > 1 else nan
-        noise = np.mean(last.std(axis=1, ddof=1) / last.mean(axis=1) if path.shape[1] > 2 else by_seed)
+        by_run = np.nanmean(last.std(axis=2, ddof=1), axis=1) / np.nanmean(last.mean(axis=2), axis=1)
+        noise = np.mean(by_run if path.shape[1] > 2 else by_seed)
         want = signal, noise, signal / noise
         mine = [nan if row[name] is None else row[name] for name in ("signal", "noise", "snr")]
         assert mine == pytest.approx(want, rel=1e-9, nan_ok=True)
         assert row["noise_over"] == over
 
 
-@pytest.mark.parametrize(("length", "n_seeds", "over"), [(4, 3, LAST), (7, 1, LAST), (2, 3, "seeds"), (2, 1, None)])
+@pytest.mark.parametrize(
+    ("length", "n_seeds", "over"), [(4, 3, LAST), (7, 1, "last 5 checkpoints"), (2, 3, "seeds"), (2, 1, None)]
+)
 def test_signal_to_noise(length: int, n_seeds: int, over: str | None, tmp_path: Path) -> None:
     doses = tuple(1e9 * (k + 1) for k in range(length))
     drawn = draw_panel(replace(SIMULATED, doses=doses, n_seeds=n_seeds, n_models=3))
@@ -146,4 +160,16 @@ def test_reliability_of_a_ranking(tmp_path: Path) -> None:
 
 def test_items_without_noise_have_no_covariance(tmp_path: Path) -> None:
     same = measured(tmp_path, draw_panel(replace(SIMULATED, noise_sd=0.0, n_models=1)))
-    assert seed_covariance(known_noise(same), np.arange(14)) is None
+    assert seed_covariance(known_noise(same), same, np.arange(14)) is None
+    assert aggregate_of(same).components.height == 0
+
+
+def test_seeds_are_not_counted_where_items_cancel(tmp_path: Path) -> None:
+    """Two items that move against each other leave the mean where it is: no standard error of 0, and no count."""
+    frame = pl.DataFrame({"seed": [1, 1, 2, 2, 3, 3], "doc_id": [0, 1] * 3, "score": [0.1, 0.9, 0.5, 0.5, 0.8, 0.2]})
+    found = aggregate_of(measured(tmp_path, frame.with_columns(model=pl.lit("a"), task=pl.lit("t"))))
+    assert found.mean_variance > 0
+    assert found.mean_variance / 2 + found.mean_covariance / 2 == pytest.approx(0, abs=1e-12)
+    here = found.reliability.filter(pl.col("n_items") == 2)
+    assert np.isnan(found.seeds_needed) or found.seeds_needed == 2
+    assert (here["standard_error"].fill_null(1.0) > 0).all()

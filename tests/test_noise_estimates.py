@@ -71,9 +71,14 @@ def changed(drawn: SimulatedPanel, *gaps: tuple[Any, ...]) -> SimulatedPanel:
     return replace(drawn, values=values)
 
 
-def plain_dependence(residual: np.ndarray, grid: kernel.SeedGrid) -> float:
-    """(tr S)^2 over tr S^2, a pair of checkpoints at a time, over the seeds known at both."""
-    squared, square, inverse = 0.0, 0.0, []
+def rho_of(residual: np.ndarray, grid: kernel.SeedGrid) -> float:
+    return kernel.dependence(residual, grid)[0]
+
+
+def plain_dependence(residual: np.ndarray, grid: kernel.SeedGrid) -> tuple[float, float]:
+    """(tr S)^2 over tr S^2, and the root mean square of tr S, a pair of checkpoints at a time, over the seeds known at
+    both."""
+    squared, square, inverse, items = 0.0, 0.0, [], 0
     for row in residual:
         cells = row[grid.runs]
         length = cells.shape[1]
@@ -84,13 +89,21 @@ def plain_dependence(residual: np.ndarray, grid: kernel.SeedGrid) -> float:
         S = np.array([[np.nansum(away[:, t] * away[:, u]) / spare[t][u] for u in range(length)] for t in range(length)])
         squared, square = squared + (S**2).sum(), square + np.trace(S) ** 2
         inverse += [1 / n for pairs in spare for n in pairs]
+        items += 1
     if square == 0:
-        return nan
-    h = float(np.mean(inverse))
-    if 1 + h - 2 * h**2 < 1e-9:
-        return 1.0
-    unbiased = (squared - h * square) / (1 + h - 2 * h**2)
-    return min(max((square - 2 * h * unbiased) / unbiased, 1.0), length) if unbiased > 0 else length
+        return nan, nan
+    h, rho = float(np.mean(inverse)), 1.0
+    if 1 + h - 2 * h**2 > 1e-9:
+        unbiased = (squared - h * square) / (1 + h - 2 * h**2)
+        rho = min(max((square - 2 * h * unbiased) / unbiased, 1.0), length) if unbiased > 0 else float(length)
+    return rho, sqrt(square / items / (1 + 2 * h / rho))
+
+
+def plain_share(residual: np.ndarray, grids: list[kernel.SeedGrid]) -> float:
+    """Satterthwaite's df of a sum of independent mean squares, over the nominal df."""
+    parts = [(grid.seeds - 1, *plain_dependence(residual, grid), grid.checkpoints) for grid in grids]
+    total = sum(nu * size for nu, _, size, _ in parts)
+    return total**2 / sum(nu * size**2 / rho for nu, rho, size, _ in parts) / sum(nu * k for nu, _, _, k in parts)
 
 
 def grid_of(n_seeds: int, length: int) -> kernel.SeedGrid:
@@ -154,12 +167,12 @@ def test_dependence_from_dense_covariances(seed: int, n_seeds: int, length: int,
     values, grid = cells.reshape(30, -1), grid_of(n_seeds, length)
     values[rng.random(values.shape) < share] = nan
     residual = kernel.residuals(values, np.tile(np.arange(length), n_seeds))
-    rho = kernel.dependence(residual, grid)
-    assert rho == pytest.approx(plain_dependence(residual, grid), rel=1e-9, nan_ok=True)
+    rho, size = kernel.dependence(residual, grid)
+    assert (rho, size) == pytest.approx(plain_dependence(residual, grid), rel=1e-9, nan_ok=True)
     if isnan(rho):
         return
     assert 1 <= rho <= length
-    assert kernel.dependence(residual[::-1] * 7, grid) == pytest.approx(rho, rel=1e-9)
+    assert kernel.dependence(residual[::-1] * 7, grid) == pytest.approx((rho, 49 * size), rel=1e-9)
 
 
 def test_both_traces_are_unbiased_and_their_ratio_is_found() -> None:
@@ -172,7 +185,7 @@ def test_both_traces_are_unbiased_and_their_ratio_is_found() -> None:
     error = traces.std(axis=0, ddof=1) / sqrt(len(traces))
     truth = np.array([np.trace(S @ S), np.trace(S) ** 2])
     assert (np.abs(traces.mean(axis=0) - truth) / error).max() < 4
-    found = kernel.dependence(residual, grid_of(n_seeds, length))  # more than one block of items
+    found = rho_of(residual, grid_of(n_seeds, length))  # more than one block of items
     assert found == pytest.approx(traces[:, 1].sum() / traces[:, 0].sum(), rel=1e-9)
     assert found == pytest.approx(truth[1] / truth[0], rel=0.05)
 
@@ -181,17 +194,17 @@ def test_dependence_where_the_answer_is_known() -> None:
     rng, checkpoint = np.random.default_rng(4), np.tile(np.arange(6), 5)
     seed, fresh = np.repeat(rng.normal(size=(20_000, 5)), 6, axis=1), rng.normal(size=(20_000, 30))
     grid, own = grid_of(5, 6), kernel.residuals
-    assert kernel.dependence(own(fresh, checkpoint), grid) == pytest.approx(6, rel=0.03)
-    assert kernel.dependence(own(seed, checkpoint), grid) == pytest.approx(1, rel=1e-12)
+    assert rho_of(own(fresh, checkpoint), grid) == pytest.approx(6, rel=0.03)
+    assert rho_of(own(seed, checkpoint), grid) == pytest.approx(1, rel=1e-12)
     # unit variances and correlation 1/2: (tr S)^2 / tr S^2 = 36 / (6 + 30 / 4)
-    assert kernel.dependence(own(seed + fresh, checkpoint), grid) == pytest.approx(36 / 13.5, rel=0.03)
-    assert isnan(kernel.dependence(own(0 * seed, checkpoint), grid))
-    assert isnan(kernel.dependence(fresh, grid_of(1, 6)))
-    assert kernel.dependence(fresh, grid_of(2, 6)) == 1, "two seeds do not tell: the cautious end"
+    assert rho_of(own(seed + fresh, checkpoint), grid) == pytest.approx(36 / 13.5, rel=0.03)
+    assert isnan(rho_of(own(0 * seed, checkpoint), grid))
+    assert isnan(rho_of(fresh, grid_of(1, 6)))
+    assert rho_of(fresh, grid_of(2, 6)) == 1, "two seeds do not tell: the cautious end"
     gaps = np.where(rng.random((20_000, 30)) < 0.1, nan, seed + fresh)
-    assert 0.8 < kernel.dependence(own(gaps, checkpoint), grid) / (36 / 13.5) < 1.02, "gaps err on the cautious side"
+    assert 0.8 < rho_of(own(gaps, checkpoint), grid) / (36 / 13.5) < 1.02, "gaps err on the cautious side"
     gone = np.where(np.isin(np.arange(30), [0, 6, 12, 18]), nan, seed + fresh)  # one seed is left at a checkpoint
-    assert isnan(kernel.dependence(own(gone, checkpoint), grid))
+    assert isnan(rho_of(own(gone, checkpoint), grid))
 
 
 def test_runs_beside_the_grid_do_not_move_its_dependence() -> None:
@@ -199,8 +212,8 @@ def test_runs_beside_the_grid_do_not_move_its_dependence() -> None:
     rng = np.random.default_rng(5)
     values = np.repeat(rng.normal(size=(400, 9)), 4, axis=1) + rng.normal(size=(400, 36))
     checkpoint, grid = np.tile(np.arange(4), 9), grid_of(3, 4)
-    alone = kernel.dependence(kernel.residuals(values[:, :12], checkpoint[:12]), grid)
-    assert kernel.dependence(kernel.residuals(values, checkpoint), grid) == pytest.approx(alone, rel=1e-9)
+    alone = rho_of(kernel.residuals(values[:, :12], checkpoint[:12]), grid)
+    assert rho_of(kernel.residuals(values, checkpoint), grid) == pytest.approx(alone, rel=1e-9)
 
 
 def test_effective_share_is_satterthwaites_and_gives_the_variance_of_pooled_variances() -> None:
@@ -214,11 +227,7 @@ def test_effective_share_is_satterthwaites_and_gives_the_variance_of_pooled_vari
     grids = [kernel.SeedGrid(a + np.arange(s * k).reshape(s, k)) for a, (s, k, _) in zip(ends, shapes, strict=False)]
     residual = kernel.residuals(np.hstack(parts), checkpoint)
     share = kernel.effective_share(residual, grids)
-    rho = [kernel.dependence(residual, grid) for grid in grids[:3]]
-    nu_k = [(s - 1, k) for s, k, _ in shapes[:3]]
-    total = sum(nu * k for nu, k in nu_k)
-    spread = sum(nu * k**2 / one for (nu, k), one in zip(nu_k, rho, strict=True))
-    assert share == pytest.approx(total**2 / spread / total, rel=1e-12)
+    assert share == pytest.approx(plain_share(residual[:3_000], grids[:3]), rel=0.02)
     sigma2, df = kernel.pooled_variance(residual, checkpoint)
     assert sigma2.var() == pytest.approx(2 / (share * df[0]), rel=0.03)
     assert isnan(kernel.effective_share(residual, grids[3:]))
@@ -266,20 +275,22 @@ def test_components_by_hand(seed: int, n_seeds: int, length: int) -> None:
 
 
 @relaxed
-@given(seed=seeds, m=st.integers(1, 6), n=st.integers(2, 8), common=st.sampled_from([0.0, 0.5, 3.0]))
-def test_shrunk_and_average_covariance_against_dense_matrices(seed: int, m: int, n: int, common: float) -> None:
+@given(
+    seed=seeds, m=st.integers(1, 6), n=st.integers(2, 8), common=st.sampled_from([0.0, 0.5, 3.0]), K=st.integers(1, 3)
+)
+def test_shrunk_and_average_covariance_against_dense_matrices(seed: int, m: int, n: int, common: float, K: int) -> None:
     rng = np.random.default_rng(seed)
-    residual = rng.normal(size=(m, n)) + common * rng.normal(size=n)
-    residual -= residual.mean(axis=1, keepdims=True)
-    df = n - 1.0
-    found = kernel.shrunk_covariance(residual, df)
+    cells = rng.normal(size=(m, n, K)) + common * rng.normal(size=(n, K))
+    residual = (cells - cells.mean(axis=1, keepdims=True)).reshape(m, n * K)
+    df, training = (n - 1.0) * K, np.repeat(rng.permutation(n), K)
+    found = kernel.shrunk_covariance(residual, df, training)
     S = sum(np.outer(column, column) for column in residual.T) / df
     top = bottom = 0.0
     for i in range(m):
         for j in range(m):
-            if i != j:
-                w = residual[i] * residual[j]  # Var(s_ij) = n / (n - 1)^3 sum_k (w_k - mean w)^2
-                top += n / (n - 1) ** 3 * sum((one - sum(w) / n) ** 2 for one in w)
+            if i != j:  # Var(s_ij) = n / (n - 1) sum_s (w_s - mean w)^2, w_s the sum of products of one training
+                w = (residual[i] * residual[j]).reshape(n, K).sum(axis=1) / df
+                top += n / (n - 1) * sum((one - sum(w) / n) ** 2 for one in w)
                 bottom += S[i, j] ** 2
     dense = np.diag(found.variance) + found.factor @ found.factor.T
     if m > 1:
@@ -295,15 +306,16 @@ def test_shrunk_and_average_covariance_against_dense_matrices(seed: int, m: int,
     assert v == pytest.approx(np.mean(np.diag(S)), rel=1e-9)
     assert c == pytest.approx(np.mean(others) if others else nan, rel=1e-9, abs=1e-12, nan_ok=True)
     if m > 1:
-        assert v / m + (1 - 1 / m) * c == pytest.approx(residual.mean(axis=0).var() * n / df, rel=1e-9, abs=1e-12)
+        assert v / m + (1 - 1 / m) * c == pytest.approx((residual.mean(axis=0) ** 2).sum() / df, rel=1e-9, abs=1e-12)
 
 
-def test_t_interval() -> None:
+def test_ends_of_t_intervals() -> None:
     values = np.random.default_rng(8).normal(size=7)
-    want = stats.t.interval(0.9, 6, loc=values.mean(), scale=stats.sem(values))
-    assert kernel.t_interval(values, 0.9) == pytest.approx((values.mean(), *want), rel=1e-12)
-    assert kernel.t_interval(np.array([2.0]), 0.9) == pytest.approx((2.0, nan, nan), nan_ok=True)
-    assert np.isnan(kernel.t_interval(np.array([]), 0.9)).all()
+    mean, error = values.mean(keepdims=True), np.array([stats.sem(values)])
+    found = kernel.t_ends(mean, error, np.array([6.0]), 0.9)
+    assert np.ravel(found) == pytest.approx(stats.t.interval(0.9, 6, loc=mean[0], scale=error[0]), rel=1e-12)
+    assert np.isnan(kernel.t_ends(mean, np.array([nan]), np.array([6.0]), 0.9)).all()
+    assert kernel.known_mean(np.array([[1.0, nan, 2.0], [nan, nan, nan]])) == pytest.approx([1.5, nan], nan_ok=True)
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +339,7 @@ def test_seeds_by_checkpoints_form_grids(panel: tuple[SimulatedPanel, Measuremen
     model, step, seed = (pl.col(name) for name in ("model", "step", "seed"))
     left = frame.filter(~((model == "model-1") & (seed == 2) & (step == 3)), (model == "model-1") | (step == 1))
     assert [grid.runs.tolist() for grid in seed_grids(left)] == [
-        [[0, 1, 2, 3], [4, 5, 6, 7], [11, 12, 13, 14]],
+        [[0, 1, 3], [4, 5, 7], [8, 9, 10], [11, 12, 14]],  # (4 - 1) x 3 against (3 - 1) x 4
         [[15], [16], [17], [18]],
     ]
     nameless = left.with_columns(seed=pl.lit(None, dtype=pl.Int64), replicate=-1 - pl.int_range(pl.len()))
@@ -339,7 +351,7 @@ def test_noise_of_items_in_a_panel(panel: tuple[SimulatedPanel, Measurements]) -
     drawn, read = panel
     noise = known_noise(read)
     assert noise.source == "seeds"
-    share = 24 / sum(3 * 16 / plain_dependence(noise.residual, grid) for grid in noise.grids)
+    share = plain_share(noise.residual, noise.grids)
     assert noise.effective_share == pytest.approx(share, rel=1e-9)
     tail = [0.025, 0.975]
     for row in noise.items.iter_rows(named=True):
@@ -364,11 +376,11 @@ def test_noise_of_items_in_a_panel(panel: tuple[SimulatedPanel, Measurements]) -
     assert any("2 models" in note for note in noise.notes)
     assert noise.notes[-1] == "Noise of 1 item is not estimable: no two runs at one checkpoint."
     whole = np.arange(3, 14)
-    covariance = seed_covariance(noise, whole)
+    covariance = seed_covariance(noise, read, whole)
     assert covariance is not None
     dense = covariance.variance + (covariance.factor**2).sum(axis=1)
     np.testing.assert_allclose(dense, noise.items["sigma2"].to_numpy()[whole], rtol=1e-9)
-    assert seed_covariance(noise, np.array([0, 3])) is None
+    assert seed_covariance(noise, read, np.array([0, 3])) is None
 
 
 def spread_of_variance(sigma2: float, n: int) -> float:

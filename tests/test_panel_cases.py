@@ -39,7 +39,7 @@ def test_c20_four_passages_are_four_units(cases: Path, tmp_path: Path) -> None:
     assert (row["score"], row["standard_error"]) == (0.5, pytest.approx(0.288675, abs=1e-6))
     half = (row["score_hi"] - row["score_lo"]) / 2
     assert half / row["standard_error"] == pytest.approx(3.182446, abs=1e-6)
-    assert "20 items are in 4 clusters; too few to trust" in found.models.notes[0]
+    assert "20 items are in 4 clusters; few, which the t intervals allow for" in found.models.notes[0]
 
 
 def test_c20_one_passage_is_no_evidence(cases: Path, tmp_path: Path) -> None:

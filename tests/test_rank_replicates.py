@@ -30,6 +30,12 @@ def same_stream(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
     return np.random.default_rng(seed), np.random.default_rng(seed)
 
 
+def widened(row: Array, at: Array) -> Array:
+    """A row times sqrt(n / (n - 1)) of the n seeds that it has of a group, 0 where it has but one."""
+    n = int((~np.isnan(row[at])).sum())
+    return row * (sqrt(n / (n - 1)) if n > 1 else 0.0)
+
+
 def plain_variances(residual: Array, groups: Sequence[Array], rng: np.random.Generator) -> Array:
     """A chunk of pooled variances of seeds drawn again, a replicate and an item at a time."""
     drawn = [rng.integers(len(at), size=(B, len(at))) for at in groups]
@@ -38,7 +44,8 @@ def plain_variances(residual: Array, groups: Sequence[Array], rng: np.random.Gen
         for b in range(B):
             squares = df = 0.0
             for at, draw in zip(groups, drawn, strict=True):
-                picked = [row[at[place]] for place in draw[b] if not isnan(row[at[place]])]
+                wide = widened(row, at)
+                picked = [wide[at[place]] for place in draw[b] if not isnan(row[at[place]])]
                 squares += sum((value - sum(picked) / len(picked)) ** 2 for value in picked)
                 df += max(len(picked) - 1, 0)
             out[i, b] = squares / df if df else nan
@@ -91,22 +98,26 @@ def plain_by_seed(y: Array, x: Array, seed: Array, rng: np.random.Generator) -> 
     return out
 
 
-def plain_ranks(values: Array) -> Array:
-    """Ranks (m, b) of values (m, b): finite ones by value, then infinite ones, then NaN; ties by position."""
-    out = np.empty(values.shape, dtype=int)
+def plain_ranks(values: Array) -> tuple[Array, Array]:
+    """First and last places (m, b) that items may have: finite values first, then infinite ones, then NaN."""
+    low, high = np.empty(values.shape, dtype=int), np.empty(values.shape, dtype=int)
     for b, column in enumerate(values.T.tolist()):
-        key = [(2, 0.0, i) if isnan(v) else (1, 0.0, i) if isinf(v) else (0, v, i) for i, v in enumerate(column)]
-        for rank, (_, _, i) in enumerate(sorted(key), start=1):
-            out[i, b] = rank
-    return out
+        key = [(2, 0.0) if isnan(v) else (1, 0.0) if isinf(v) else (0, v) for v in column]
+        for i, mine in enumerate(key):
+            low[i, b] = 1 + sum(other < mine for other in key)
+            high[i, b] = sum(other <= mine for other in key)
+    return low, high
 
 
 def plain_tails(values: Array, level: float, top: int) -> tuple[Array, ...]:
-    """Low, high, first and last from all replicates (m, B) at once."""
-    ranks, m = plain_ranks(values), len(values)
+    """Low, high, first and last from all replicates (m, B) at once; a tie has equal shares in all its places."""
+    (low, high), m = plain_ranks(values), len(values)
     k = round((values.shape[1] + 1) * (1 - level) / 2 * 1e6) // 10**6
-    ordered = np.sort(ranks, axis=1)
-    return ordered[:, k - 1], ordered[:, -k], (ranks <= top).mean(axis=1), (ranks > m - top).mean(axis=1)
+    places = np.arange(1, m + 1)
+    held = (places >= low[..., None]) & (places <= high[..., None])
+    share = held / held.sum(axis=2, keepdims=True)
+    first, last = share[..., :top].sum(axis=2).mean(axis=1), share[..., m - top :].sum(axis=2).mean(axis=1)
+    return np.sort(low, axis=1)[:, k - 1], np.sort(high, axis=1)[:, -k], first, last
 
 
 def chunks_of(values: Array) -> kernel.Draw:
@@ -187,7 +198,8 @@ def test_whole_seeds_share_a_draw() -> None:
     plain = np.empty((4, B))
     for i, row in enumerate(residual):
         for b in range(B):
-            picked = [row[at][places] for at, places in zip(groups, (one[b], one[b], other[b]), strict=True)]
+            drawn = zip(groups, (one[b], one[b], other[b]), strict=True)
+            picked = [widened(row, at)[at][places] for at, places in drawn]
             plain[i, b] = sum(((p - p.mean()) ** 2).sum() for p in picked) / 6
     np.testing.assert_allclose(draw(), plain, rtol=1e-9, atol=1e-12)
     assert draw.empty_share == pytest.approx(3.0**-4)
@@ -248,8 +260,10 @@ def test_the_least_number_of_replicates() -> None:
     assert [kernel.tail_count(n, 0.95) for n in (38, 39, 78, 79, 999)] == [0, 1, 1, 2, 25]
     assert [kernel.tail_count(n, level) for n, level in ((19, 0.9), (18, 0.9), (999, 0.5))] == [1, 0, 250]
     values = np.random.default_rng(9).normal(size=(4, 39))
-    found, ranks = kernel.rank_replicates(chunks_of(values), 4, replicates=39, level=0.95, top=1), plain_ranks(values)
-    np.testing.assert_array_equal([found.low, found.high], [ranks.min(axis=1), ranks.max(axis=1)])
+    found = kernel.rank_replicates(chunks_of(values), 4, replicates=39, level=0.95, top=1)
+    low, high = plain_ranks(values)
+    np.testing.assert_array_equal(low, high)
+    np.testing.assert_array_equal([found.low, found.high], [low.min(axis=1), high.max(axis=1)])
 
 
 def test_the_quietest_item_is_no_candidate_for_the_noisiest_because_it_comes_last(tmp_path: Path) -> None:

@@ -168,10 +168,17 @@ def test_polypythia_seeds_by_checkpoints(panels: dict[str, Path]) -> None:
         spread = math.sqrt(math.fsum((value - mean) ** 2 for value in final) / (len(final) - 1) / len(final))
         assert (score, error) == (pytest.approx(mean, **EXACT), pytest.approx(spread, **EXACT))
     signal = found.aggregate.snr.row(0, named=True)
-    curves = {m: [np.mean(groups[m, s]) for n, s in sorted(groups) if n == m] for m in last}
-    final_scores = [curve[-1] for curve in curves.values()]
+    final_scores = [np.mean(groups[m, step]) for m, step in last.items()]
     dispersion = (max(final_scores) - min(final_scores)) / np.mean(final_scores)
-    relative = np.mean([np.std(curve[-5:], ddof=1) / abs(np.mean(curve[-5:])) for curve in curves.values()])
+    of_models = []
+    for m in last:
+        curves: dict[int, list[float]] = defaultdict(list)
+        for (n, _, seed), value in sorted(means.items()):
+            if n == m:
+                curves[seed].append(value)
+        ends = [curve[-5:] for curve in curves.values() if len(curve) >= 3]
+        of_models.append(np.mean([np.std(end, ddof=1) for end in ends]) / np.mean([np.mean(end) for end in ends]))
+    relative = np.mean(of_models)
     assert (signal["signal"], signal["noise"]) == (pytest.approx(dispersion, **EXACT), pytest.approx(relative, **EXACT))
 
 

@@ -169,9 +169,11 @@ def test_noise_of_the_benchmark_is_the_estimates(report: AuditReport) -> None:
         assert sum(mine.values()) == pytest.approx(1)
         assert mine == pytest.approx({part: value / sum(kept.values()) for part, value in kept.items()})
     assert written(shown["seeds-needed"]) == list(csv.DictReader(io.StringIO(aggregate.reliability.write_csv())))
-    (rule,) = [row["at"] for row in drawn(charts["seeds-needed"]) if "at" in row]
+    enough = {row["n_seeds"]: row["enough"] for row in drawn(charts["seeds-needed"]) if "enough" in row}
+    assert set(enough) == set(aggregate.reliability["n_seeds"]) - {1}
     for row in drawn(charts["seeds-needed"]):
-        if "at" not in row:
+        if row["n_seeds"] in enough and "enough" not in row:
+            rule = enough[row["n_seeds"]]
             assert (row["standard_error"] <= rule) == (row["least_difference"] <= aggregate.score_step)
     snr = {row["label"]: row["snr"] for row in drawn(charts["signal-to-noise"])}
     assert snr == dict(aggregate.snr.select("scope", "snr").iter_rows())
@@ -256,7 +258,7 @@ def test_the_seeds_that_a_difference_needs_are_told(report: AuditReport) -> None
     assert f"{np.sqrt(aggregate.mean_covariance):.2g} and no further" in text
 
 
-def ranking_of(*rows: tuple[float, float, int, int, int]) -> Ranking:
+def ranking_of(*rows: tuple[float, float | None, int, int, int]) -> Ranking:
     """Models with score, standard error, rank and rank set."""
     columns = ("score", "standard_error", "rank", "rank_lo", "rank_hi")
     frame = pl.DataFrame(rows, schema=columns, orient="row").with_columns(score_lo="score", score_hi="score")
@@ -272,13 +274,13 @@ def ranking_of(*rows: tuple[float, float, int, int, int]) -> Ranking:
         ([(0.6, 0.1, 1, 1, 2), (0.5, 0.1, 2, 2, 3), (0.4, 0.1, 3, 3, 3)], "none of 2 pairs", "First is a."),
         ([(0.6, 0.1, 1, 1, 1), (0.5, 0.1, 2, 2, 2)], "The two models are told apart", "1 of 1 pair of"),
         ([(0.6, 0.1, 1, 1, 2), (0.5, 0.1, 2, 1, 2)], "The two models are not told apart", "0 of 1 pair of"),
-        ([(0.6, 0.0, 1, 1, 1), (0.5, 0.1, 2, 2, 2)], "told apart", "1 model with an error of 0"),
-        ([(0.6, 0.0, 1, 1, 1), (0.5, 0.0, 2, 2, 2)], "Nothing tells how sure scores are", "each of 2 models"),
+        ([(0.6, None, 1, 1, 1), (0.5, 0.1, 2, 2, 2)], "told apart", "No interval for 1 model without any"),
+        ([(0.6, None, 1, 1, 2), (0.5, None, 2, 1, 2)], "Nothing tells how sure scores are", "each of 2 models"),
         ([(0.6, 0.1, 1, 1, 1)], "There is one model", "a scores 0.6"),
         ([(0.5, 0.1, 1, 1, 7)] * 7, "none of 6 pairs", "First may be a, b, c, d, e or 2 more."),
     ],
 )
-def test_how_sure_a_ranking_is(rows: list[tuple[float, float, int, int, int]], title: str, text: str) -> None:
+def test_how_sure_a_ranking_is(rows: list[tuple[float, float | None, int, int, int]], title: str, text: str) -> None:
     section, told_title, told_text = findings_panel._models(ranking_of(*rows), 0.95)
     assert section == "models"
     assert title in told_title
@@ -314,7 +316,8 @@ def test_identical_runs_and_unbounded_scores_are_told_as_such(tmp_path: Path) ->
     found = told(report)
     assert "says nothing of training again" in found["Repeats are identical, so noise is not seen"][1]
     assert "runs that are repeated are identical" in found["How many seeds would show a difference is not known"][1]
-    assert "Nothing tells how sure scores are" in found
+    assert "Repeated runs of 2 models are identical" in found["The two models are told apart"][1]
+    assert "drawing other items like these" in found["The two models are told apart"][1]
     assert not {"seeds-needed", "noise-quantiles", "noise-families"} & set(named(figures(report)))
     wide = audited(tmp_path / "wide", frame.with_columns(pl.col("score") * 100))
     text = finding(wide, "noise", "moves between repeats")

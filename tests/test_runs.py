@@ -172,3 +172,38 @@ def test_an_item_that_a_run_gives_twice_is_told(tmp_path: Path) -> None:
     found = measured(tmp_path / "panel")
     assert found.value.ravel().tolist() == [1.0, 1.0]
     assert "1 row of a run that it had given before; the latest of an item counts." in found.notes
+
+
+def test_an_axis_added_by_a_table_leaves_the_doses_of_the_logs(tmp_path: Path) -> None:
+    """Runs at other doses of their own axis are no replicates, whatever else a table says of them."""
+    runs = [{"model": m, "seed": s, "axis": "PT", "dose": d} for m in "ab" for s in (1, 2) for d in (1e9, 2e9)]
+    panel = panel_of(tmp_path, runs)
+    bare, added = measured(panel), measured(panel, "model,axis,dose\na,SFT,1000\nb,SFT,2000\n")
+    assert added.runs.frame.group_by("checkpoint").len()["len"].to_list() == [2] * 4
+    assert added.noise.equals(bare.noise)
+    assert sorted(added.grid["axis"].unique()) == ["PT", "SFT"]
+    crossed = [{"model": "a", "run": f"r{s}{d}", "axis": "PT", "dose": 1e9} for s in (1, 2) for d in (5, 6)]
+    facts = "".join(f"r{s}{d},{s},SFT,{d}\n" for s in (1, 2) for d in (5, 6))
+    found = measured(panel_of(tmp_path / "crossed", crossed), f"run,seed,axis,dose\n{facts}")
+    assert found.runs.frame.group_by("checkpoint").len()["len"].to_list() == [2, 2]
+
+
+def test_runs_that_state_one_seed_are_trials_of_one_training(tmp_path: Path) -> None:
+    runs = [{"model": "a", "seed": seed, "run": f"r{place}"} for place, seed in enumerate((1, 1, 2))]
+    found = measured(panel_of(tmp_path, runs))
+    assert found.runs.frame["seed"].to_list() == [1, 2]
+    assert found.trials[:, 0].tolist() == [2] * ITEMS
+    assert any("state the same seed" in note for note in found.notes)
+    assert not any("same seed" in note for note in measured(panel_of(tmp_path / "x", runs[1:])).notes)
+
+
+def test_models_scored_by_another_metric_are_named(tmp_path: Path) -> None:
+    metrics = {"a": "acc", "b": "acc", "c": "exact_match"}
+    lines = [f"{model},sums,{item},{metric},0.{item}" for model, metric in metrics.items() for item in range(1, 5)]
+    (tmp_path / "log.csv").write_text("\n".join(["model,task,item,metric,score", *lines]) + "\n", encoding="utf-8")
+    read_logs(tmp_path / "log.csv", tmp_path / "panel", workers=1)
+    found = measured(tmp_path / "panel")
+    assert set(found.runs.frame["model"]) == {"a", "b"}
+    (note,) = [note for note in found.notes if "another metric" in note]
+    assert note.startswith("1 model (c) left out of tasks")
+    assert "exact_match" in note

@@ -16,7 +16,6 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 from benchwright.choices import DEFAULT_PRICES, EligibilityChoices, EstimateChoices
-from benchwright.estimating import _noise as noise_kernel
 from benchwright.estimating import _slopes as kernel
 from benchwright.estimating.measure import Measurements
 from benchwright.estimating.slopes import SlopeEstimate, estimate_slopes
@@ -134,8 +133,28 @@ def test_clustered_errors_are_the_t_interval_of_the_seeds_own_slopes() -> None:
     half = stats.t.isf(0.025, 4) * found.standard_error
     for i in range(30):
         own = np.array([stats.linregress(x, scores).slope for scores in y[i]])
-        ends = noise_kernel.t_interval(own, 0.95)
-        assert (found.slope[i], found.slope[i] - half[i], found.slope[i] + half[i]) == pytest.approx(ends, rel=1e-9)
+        low, high = stats.t.interval(0.95, 4, loc=own.mean(), scale=stats.sem(own))
+        assert (found.slope[i] - half[i], found.slope[i] + half[i]) == pytest.approx((low, high), rel=1e-9)
+
+
+def test_copied_seeds_have_no_error_by_seed() -> None:
+    """Sums over seeds that cancel but for rounding are 0: copies say nothing of training again."""
+    x = np.tile([0.0, 1.0, 2.0, 5.0], 3)
+    y = np.tile([0.5, 0.9, 0.1, 0.52], 3) + np.arange(6.0)[:, None] / 7
+    found = kernel.fit_lines(y, x, errors="seed", cluster=np.repeat(np.arange(3), 4))
+    assert (found.standard_error == 0).all()
+    assert (found.residual_variance > 0).all()
+
+
+def test_seeds_of_two_models_are_two_whatever_they_are_called(tmp_path: Path) -> None:
+    drawn = to_frame(draw_panel(PanelSimulation(n_items=5, n_models=2, n_seeds=3, doses=(0.0, 1e9, 2e9))))
+    seed = pl.when(pl.col("model") == "model-2").then(pl.col("seed") + 10).otherwise("seed")
+    same, other = (
+        known_slopes(measured(tmp_path / name, frame))
+        for name, frame in (("same", drawn), ("other", drawn.with_columns(seed=seed)))
+    )
+    assert same.items.equals(other.items)
+    assert set(same.fits["PT"].fits.df) == {5.0}
 
 
 @pytest.mark.parametrize("errors", ERRORS)
@@ -380,7 +399,8 @@ def test_errors_are_chosen_and_seeds_found(grid: Measurements, tmp_path: Path) -
     fits = known_slopes(grid).fits
     for axis in ("PT", "RL"):
         runs, seeds = grid.runs.frame[fits[axis].columns.tolist()], fits[axis].seeds
-        assert (fits[axis].errors, runs["seed"].to_list()) == ("seed", None if seeds is None else seeds.tolist())
+        assert seeds is not None
+        assert (fits[axis].errors, runs["seed"].rank("dense").to_list()) == ("seed", (seeds + 1).tolist())
     for errors in ("ols", "hc3"):
         fit = known_slopes(grid, slope_errors=errors).fits["PT"]
         want = [plain_fit(row, fit.x, errors, fit.x)["standard_error"] for row in grid.value[:, fit.columns]]

@@ -163,7 +163,7 @@ class EstimateChoices(Checked):
         "shared",
         unit="rule",
         options=("shared", "independent"),
-        why="residual bootstrap of cost ranks: one draw of models for all items, or one for each",
+        why="residual bootstrap of cost ranks: one draw of runs for all items, or one for each",
     )
     slopes: str = choice(
         "ols",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,15 @@ def residuals(values: FloatArray, checkpoint: IntArray) -> FloatArray:
     return out
 
 
+def known_mean(block: FloatArray) -> FloatArray:
+    """Return the mean of each row over its known cells, NaN where there is none."""
+    known = ~np.isnan(block)
+    n = known.sum(axis=1)
+    total = np.where(known, block, 0.0).sum(axis=1)
+    mean: FloatArray = np.divide(total, n, out=np.full(len(block), np.nan), where=n > 0)
+    return mean
+
+
 def pooled_variance(residual: FloatArray, checkpoint: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return sigma2 (m,) = sum_t SS_t / sum_t (n_t - 1), NaN without a pair of runs, and its divisor (m,)."""
     df, squares = np.zeros(len(residual)), np.zeros(len(residual))
@@ -43,7 +51,7 @@ def pooled_variance(residual: FloatArray, checkpoint: IntArray) -> tuple[FloatAr
         block = residual[:, checkpoint == t]
         known = ~np.isnan(block)
         df += np.maximum(known.sum(axis=1) - 1, 0)
-        squares += np.where(known, block, 0.0).__pow__(2).sum(axis=1)
+        squares += np.square(np.where(known, block, 0.0)).sum(axis=1)
     return np.divide(squares, df, out=np.full(df.shape, np.nan), where=df > 0), df
 
 
@@ -64,8 +72,9 @@ class SeedGrid:
         return int(self.runs.shape[1])
 
 
-def dependence(residual: FloatArray, grid: SeedGrid) -> float:
-    """Return (tr S)^2 / tr S^2 of the seeds' covariance S (K, K) over checkpoints, pooled over items.
+def dependence(residual: FloatArray, grid: SeedGrid) -> tuple[float, float]:
+    """Return rho = (tr S)^2 / tr S^2 of the seeds' covariance S (K, K) over checkpoints, and tr S, root mean square
+    over items.
 
     K where checkpoints of one seed are independent and equally noisy, 1 where a seed that starts high stays high. With
     S_tt' the sum of products over the seeds known at both checkpoints, over their number less 1 (nu, and h the mean of
@@ -88,31 +97,29 @@ def dependence(residual: FloatArray, grid: SeedGrid) -> float:
         traces += float(np.square(np.trace(covariance, axis1=1, axis2=2)).sum())
         inverse, n_pairs = inverse + float((1 / spare).sum()), n_pairs + spare.size
     if traces == 0:
-        return np.nan
+        return np.nan, np.nan
     h = inverse / n_pairs
-    scale = 1 + h - 2 * h**2
-    if scale <= 1e-9:
-        return 1.0
-    tr_s2 = (squares - traces * h) / scale
-    tr_s_2 = traces - 2 * tr_s2 * h
-    return float(np.clip(tr_s_2 / tr_s2, 1.0, length)) if tr_s2 > 0 else float(length)
+    scale, rho = 1 + h - 2 * h**2, 1.0
+    if scale > 1e-9:
+        tr_s2 = (squares - traces * h) / scale
+        rho = float(np.clip((traces - 2 * tr_s2 * h) / tr_s2, 1.0, length)) if tr_s2 > 0 else float(length)
+    return rho, float(np.sqrt(traces * length**2 / n_pairs / (1 + 2 * h / rho)))
 
 
 def effective_share(residual: FloatArray, grids: list[SeedGrid]) -> float:
     """Return effective over nominal degrees of freedom of pooled variances (Satterthwaite 1946), in (0, 1].
 
-    With nu_g = S_g - 1 seeds to spare, K_g checkpoints and dependence rho_g of model g,
-    df = (sum nu_g K_g)^2 / sum (nu_g K_g^2 / rho_g). NaN where no grid tells.
+    With nu_g = S_g - 1 seeds to spare, K_g checkpoints, tr_g the trace of model g's covariance and rho_g its
+    dependence, df = (sum nu_g tr_g)^2 / sum (nu_g tr_g^2 / rho_g), over sum nu_g K_g. NaN where no grid tells.
     """
-    nominal = spread = 0.0
+    nominal = total = spread = 0.0
     for grid in grids:
-        rho = dependence(residual, grid)
+        rho, size = dependence(residual, grid)
         if np.isnan(rho):
             continue
-        nu, length = grid.seeds - 1, grid.checkpoints
-        nominal += nu * length
-        spread += nu * length**2 / rho
-    return nominal / spread if spread > 0 else np.nan
+        nu = grid.seeds - 1
+        nominal, total, spread = nominal + nu * grid.checkpoints, total + nu * size, spread + nu * size**2 / rho
+    return min(1.0, total**2 / spread / nominal) if spread > 0 else np.nan
 
 
 def variance_interval(sigma2: FloatArray, df: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -156,23 +163,30 @@ class NoiseFactor:
     shrinkage: float
 
 
-def shrunk_covariance(residual: FloatArray, df: float) -> NoiseFactor:
+def shrunk_covariance(residual: FloatArray, df: float, seed: IntArray) -> NoiseFactor:
     """Shrink the seed covariance of items E E' / df towards its diagonal (Schaefer and Strimmer 2005).
 
-    ``residual`` (m, N) has no gaps. The intensity sum_{i != j} Var(s_ij) / sum_{i != j} s_ij^2, clipped to [0, 1], is
-    found from N x N products: with u_n = r_n / sqrt(df) the off-diagonal sums are those of the Gram matrix less the
-    diagonal terms. Returns (1 - lambda) E E' / df + lambda diag(s_ii); m x m matrices are never formed.
+    ``residual`` (m, N) has no gaps; ``seed`` (N,) says which columns are of one training: those are no independent
+    draws, so their products are summed first. With u = r / sqrt(df), w_ijs = sum_{n in s} u_in u_jn and s_ij = sum_s
+    w_ijs over G trainings, the intensity is sum_{i != j} Var(s_ij) / sum_{i != j} s_ij^2, clipped to [0, 1], with
+    Var(s_ij) = G / (G - 1) (sum_s w_ijs^2 - s_ij^2 / G); all sums come from N x N products. Returns (1 - lambda) E E'
+    / df + lambda diag(s_ii); m x m matrices are never formed.
     """
-    n = residual.shape[1]
     unit = residual / np.sqrt(df)
-    variances = np.square(unit).sum(axis=1)
-    gram = unit.T @ unit
-    off = float(np.square(gram).sum() - np.square(variances).sum())
-    # products x_i x_j of one run, over i != j: sum of their squares, less the square of their mean over runs
     squares = np.square(unit)
-    of_run = float(np.square(squares.sum(axis=0)).sum() - np.square(squares).sum())
-    spread = max(of_run - off / n, 0.0) * n / max(n - 1, 1)
-    shrinkage = float(np.clip(spread / off, 0.0, 1.0)) if off > 0 else 1.0
+    variances = squares.sum(axis=1)
+    gram = np.square(unit.T @ unit)
+    off = float(gram.sum() - np.square(variances).sum())
+    seeds = np.unique(seed)
+    count = len(seeds)
+    together = 0.0
+    for one in seeds:
+        at = seed == one
+        together += float(gram[np.ix_(at, at)].sum() - np.square(squares[:, at].sum(axis=1)).sum())
+    shrinkage = 1.0
+    if count > 1 and off > 0:
+        spread = max(together - off / count, 0.0) * count / (count - 1)
+        shrinkage = float(np.clip(spread / off, 0.0, 1.0))
     return NoiseFactor(
         variance=shrinkage * variances,
         factor=np.ascontiguousarray(np.sqrt(1 - shrinkage) * unit),
@@ -191,11 +205,8 @@ def average_covariance(residual: FloatArray, df: float) -> tuple[float, float]:
     return v, (together - m * v) / (m * (m - 1)) if m > 1 else np.nan
 
 
-def t_interval(values: FloatArray, level: float) -> tuple[float, float, float]:
-    """Return mean, low and high of a t interval over the entries of ``values``; NaN ends with fewer than two."""
-    n = len(values)
-    mean = float(values.mean()) if n else np.nan
-    if n < 2:
-        return mean, np.nan, np.nan
-    half = float(stats.t.isf((1 - level) / 2, n - 1)) * float(values.std(ddof=1)) / np.sqrt(n)
-    return mean, mean - half, cast("float", mean + half)
+def t_ends(estimate: FloatArray, error: FloatArray, df: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of t intervals; NaN where an error is."""
+    with np.errstate(invalid="ignore"):
+        half = stats.t.isf((1 - level) / 2, df) * error
+    return estimate - half, estimate + half

@@ -72,8 +72,7 @@ class SeedVariances:
             block = self.residual[start : start + ITEM_BLOCK][:, order]
             known = ~np.isnan(block)
             whole = bool(known.all())
-            if not whole:
-                block = np.where(known, block, 0.0)
+            block = self._scaled(block, known, whole=whole)
             squares = np.square(block) @ together
             df: FloatArray | float = float(sum(max(len(at) - 1, 0) for at in self.groups))
             if not whole:
@@ -92,6 +91,19 @@ class SeedVariances:
                 out[start : start + ITEM_BLOCK] = np.where(df > 0, np.maximum(squares, 0.0) / df, np.nan)
         return out
 
+    def _scaled(self, block: FloatArray, known: NDArray[np.bool_], *, whole: bool) -> FloatArray:
+        """Return residuals times sqrt(n / (n - 1)) of their group, 0 where missing or alone: draws are then no smaller
+        on average than what they are drawn from.
+        """
+        out, first = np.zeros_like(block), 0
+        for at in self.groups:
+            part = slice(first, first + len(at))
+            n = np.full((len(block), 1), len(at)) if whole else known[:, part].sum(axis=1, keepdims=True)
+            scale = np.sqrt(np.divide(n, n - 1, out=np.zeros(n.shape), where=n > 1))
+            out[:, part] = block[:, part] * scale if whole else np.where(known[:, part], block[:, part], 0.0) * scale
+            first += len(at)
+        return out
+
 
 @dataclass(slots=True, eq=False)
 class ChiSquareVariances:
@@ -108,11 +120,11 @@ class ChiSquareVariances:
 
 @dataclass(slots=True, eq=False)
 class SlopeReplicates:
-    """Replicates of slopes: residuals drawn with replacement over the models of an axis.
+    """Replicates of slopes: residuals drawn with replacement over the runs of an axis.
 
-    b*_i = b_i + sum_j a_ij e_i,d(j) with a_ij = (x_j - mean) / Sxx of the models that item i has. ``shared``: one
-    draw of models for all items (position floor(u n_i) among those that the item has, the same u), else a draw of its
-    own for each. An item without residuals keeps its slope.
+    b*_i = b_i + sum_j a_ij e_i,d(j) with a_ij = (x_j - mean) / Sxx of the runs that item i has. ``shared``: one draw of
+    runs for all items (position floor(u n_i) among those that the item has, the same u), else a draw of its own for
+    each. An item without residuals keeps its slope.
     """
 
     slope: FloatArray
@@ -220,25 +232,26 @@ class RankDraws:
 
 
 def rank_replicates(draw: Draw, m: int, *, replicates: int, level: float, top: int, held: int = 8) -> RankDraws:
-    """Rank m items, smallest first, in each of B replicates; ties by position; infinite values come last, then NaN.
+    """Rank m items, smallest first, in each of B replicates; infinite values come last, then NaN.
 
-    ``held`` chunks are kept before their tails are merged; it changes memory, never a result. Time O(B m log m), memory
-    O(m (CHUNK held + B alpha)).
+    Tied items share their places: the interval runs from the least place of a tie to its greatest, and shares count the
+    part of a tie that is within. ``held`` chunks are kept before their tails are merged; it changes memory, never a
+    result. Time O(B m log m), memory O(m (CHUNK held + B alpha)).
     """
     k = tail_count(replicates, level)
     smallest, largest = (np.full((m, k), m + 1, dtype=np.int32) for _ in range(2))  # the largest from the other end
-    first, last = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
-    waiting: list[RankArray] = []
+    first, last = np.zeros(m), np.zeros(m)
+    waiting: list[tuple[RankArray, RankArray]] = []
     left = replicates
     while left > 0:
-        ranks = _ranks(draw())[:left]
-        left -= len(ranks)
-        first += (ranks <= top).sum(axis=0)
-        last += (ranks > m - top).sum(axis=0)
-        waiting.append(ranks)
+        low, high = (ranks[:left] for ranks in _ranks(draw()))
+        left -= len(low)
+        first += _share_within(low, high, top)
+        last += _share_within(m + 1 - high, m + 1 - low, top)
+        waiting.append((low, high))
         if len(waiting) == held or left == 0:
-            _merge(smallest, waiting)
-            _merge(largest, waiting, backwards=m + 1)
+            _merge(smallest, [one for one, _ in waiting])
+            _merge(largest, [one for _, one in waiting], backwards=m + 1)
             waiting.clear()
     return RankDraws(
         low=smallest.max(axis=1, initial=0),
@@ -248,23 +261,35 @@ def rank_replicates(draw: Draw, m: int, *, replicates: int, level: float, top: i
     )
 
 
-def _ranks(values: FloatArray) -> RankArray:
-    """Return the rank of each item in each replicate, (b, m), from values (m, b); equal values by position."""
+def _share_within(low: RankArray, high: RankArray, top: int) -> FloatArray:
+    """Return for each item the sum over replicates of the share of its places that are at most ``top``."""
+    size = high - low + 1
+    share: FloatArray = (np.clip(top - low + 1, 0, size) / size).sum(axis=0)
+    return share
+
+
+def _ranks(values: FloatArray) -> tuple[RankArray, RankArray]:
+    """Return the least and the greatest rank of each item in each replicate, (b, m), from values (m, b)."""
     rows = np.ascontiguousarray(values.T)
-    ranks = np.empty(rows.shape, dtype=np.int32)
-    places = np.arange(1, rows.shape[1] + 1, dtype=np.int32)
-    for row, out in zip(rows, ranks, strict=True):
-        at = np.flatnonzero(np.isfinite(row))
-        finite = row[at]
-        order = np.argsort(finite)  # the fast sort is not stable, and what it does to ties depends on the processor
-        placed = finite[order]
-        if not (placed[1:] > placed[:-1]).all():
-            order = np.argsort(finite, kind="stable")
-        out[at[order]] = places[: len(at)]
-        if len(at) < len(row):
-            others = np.concatenate([np.flatnonzero(np.isinf(row)), np.flatnonzero(np.isnan(row))])
-            out[others] = places[len(at) :]
-    return ranks
+    low = np.empty(rows.shape, dtype=np.int32)
+    high, tied = low, False
+    m = rows.shape[1]
+    places = np.arange(1, m + 1, dtype=np.int32)
+    for b, row in enumerate(rows):
+        order = np.argsort(row)  # not stable, which does not show: ties share their places
+        placed = row[order]
+        new = (placed[1:] > placed[:-1]) | (np.isnan(placed[1:]) & ~np.isnan(placed[:-1]))
+        low[b, order] = places
+        if not new.all() and not tied:
+            high, tied = low.copy(), True
+        if tied:
+            high[b] = low[b]
+        if not new.all():
+            starts = np.flatnonzero(np.concatenate([[True], new]))
+            group = np.cumsum(np.concatenate([[False], new]))
+            ends = np.append(starts[1:], m)
+            low[b, order], high[b, order] = starts[group] + 1, ends[group]
+    return low, high
 
 
 def _merge(kept: RankArray, waiting: list[RankArray], *, backwards: int | None = None) -> None:

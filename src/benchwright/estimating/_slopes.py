@@ -15,6 +15,7 @@ BLOCK_ITEMS = 8192
 NEWTON_STEPS = 40
 NEWTON_TOLERANCE = 1e-10
 LEVERAGE_ROOM = 1e-9
+ROUNDING = 1e-12  # of the largest score: what a line leaves of scores that lie on it
 MAX_STEP = 2.0  # of standardised coefficients: a longer Newton step is cut
 
 
@@ -71,6 +72,8 @@ def _fit_block(y: FloatArray, x: FloatArray, errors: str, cluster: IntArray | No
         sxx = np.where(n_doses > 1, np.einsum("ij,ij->i", deviation, deviation), np.nan)
         slope = np.einsum("ij,ij->i", deviation, centred) / sxx
         error = centred - slope[:, None] * deviation
+        size = np.nan_to_num(np.abs(y)).max(axis=1, initial=0.0, keepdims=True)
+        error = np.where(np.abs(error) <= ROUNDING * size, 0.0, error)  # on the line, up to rounding
         left = n - 2.0
         variance = np.where(left > 0, np.einsum("ij,ij->i", error, error) / left, np.nan)
         if errors == "ols":
@@ -79,9 +82,12 @@ def _fit_block(y: FloatArray, x: FloatArray, errors: str, cluster: IntArray | No
             hat = (1.0 / n)[:, None] + deviation**2 / sxx[:, None]
             hat = np.where(known & (hat > 1 - LEVERAGE_ROOM), np.nan, hat)  # a lone dose is fitted exactly
             se, df = np.sqrt(np.square(deviation * error / (1 - hat)).sum(axis=1)) / sxx, left
-        else:
+        elif errors == "seed":
             groups = np.arange(y.shape[1]) if cluster is None else cluster
-            se, df = _cluster_errors(deviation * error, known, x, sxx, groups)
+            floor = ROUNDING * size[:, 0] * np.abs(deviation).sum(axis=1)
+            se, df = _cluster_errors(deviation * error, known, x, sxx, groups, floor)
+        else:
+            raise ValueError(f"errors must be ols, hc3 or seed, got {errors}")
     judged = np.isfinite(se) & (left > 0) & (df > 0)
     return Fits(
         slope=slope,
@@ -103,14 +109,18 @@ def _distinct_doses(known: NDArray[np.bool_], x: FloatArray) -> IntArray:
 
 
 def _cluster_errors(
-    scores: FloatArray, known: NDArray[np.bool_], x: FloatArray, sxx: FloatArray, groups: IntArray
+    scores: FloatArray, known: NDArray[np.bool_], x: FloatArray, sxx: FloatArray, groups: IntArray, floor: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return errors from sums of scores by cluster; NaN where no cluster has two doses: they say nothing then."""
+    """Return errors from sums of scores by cluster; NaN where no cluster has two doses: they say nothing then.
+
+    Sums of no more than ``floor`` (m,) are rounding, and 0.
+    """
     total, present = np.zeros(len(scores)), np.zeros(len(scores))
     several = np.zeros(len(scores), dtype=np.bool_)
     for group in np.unique(groups):
         at = groups == group
-        total += scores[:, at].sum(axis=1) ** 2
+        own = scores[:, at].sum(axis=1)
+        total += np.where(np.abs(own) > floor, own, 0.0) ** 2
         present += known[:, at].any(axis=1)
         several |= _distinct_doses(known[:, at], x[at]) > 1
     correction = np.divide(present, present - 1, out=np.full(present.shape, np.nan), where=present > 1)
@@ -231,7 +241,8 @@ def _paule_mandel(b: FloatArray, v: FloatArray) -> tuple[float, float]:
 
 
 def corrected_scale(slope: FloatArray, error: FloatArray) -> float:
-    """Return sqrt(1 - sum se^2 / sum b^2), 0 where noise explains all: the factor that makes sum b^2 unbiased."""
+    """Return sqrt(1 - sum se^2 / sum b^2), 0 where noise explains all: the factor that makes sum b^2 of these slopes
+    unbiased where it is not clipped."""
     known = np.isfinite(slope) & np.isfinite(error)
     total = float(np.square(slope[known]).sum())
     if total == 0:

@@ -7,18 +7,19 @@ into *seed* (what a seed keeps at all checkpoints), *checkpoint x seed* with all
 (sampling answers), sum_i tau2_i / k_i / m^2. *Items* is the variance that drawing other items like these would add,
 var(mean_i) / m. Estimates are unbiased, and negative where the truth is near 0.
 
-Seeds needed. With mean variance v and mean covariance c of two items over seeds, the mean of m items varies by
-v / m + (1 - 1/m) c between seeds: more items do nothing against c. Two models trained S times each are told apart by a
-difference delta with probability 0.8 at level 0.05 if S >= 2 (1.96 + 0.84)^2 (v / m + (1 - 1/m) c) / delta^2.
+Seeds needed. With mean variance v and mean covariance c of two items over seeds, the mean of m items varies by v / m
++ (1 - 1/m) c between seeds: more items do nothing against c. Two models trained S times each are told apart by a
+difference delta with probability 0.8 at level 0.05 if S >= (t_0.975 + t_0.8)^2 2 (v / m + (1 - 1/m) c) / delta^2, t
+with 2 S - 2 degrees of freedom, and S >= 2: one training each leaves no variance to compare with.
 
 Reliability. With T the variance between models and I that of model x item, from a two-way analysis of the models' last
 scores, noise taken off, S seeds and m items rank models with reliability T / (T + I / m + (v / m + (1 - 1/m) c) / S):
 the squared correlation, over models, of the score with what it would be over all items and seeds.
 
-Signal to noise (Heineman et al. 2025, arXiv 2508.13144). Signal is the relative dispersion of models,
-(max - min) / mean of their final scores; noise the relative standard deviation of one model's score over its last n
-checkpoints (here the mean over models), or, where models have no such checkpoints, over its seeds; the table says
-which.
+Signal to noise (Heineman et al. 2025, arXiv 2508.13144). Signal is the relative dispersion of models, (max - min) /
+mean of their final scores; noise the standard deviation of a run's score over its last n checkpoints, relative to its
+mean (both the mean over a model's seeds; then the mean over models; n = 5, or 3 and 4 where there are no more), or,
+where runs have no such checkpoints, over the seeds of the last one; the table says which.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class AggregateEstimate:
     Attributes
     ----------
     components
-        scope (a task, or all), n_items, n_models, n_seeds, n_checkpoints; variances (score^2) of one run's score:
-        seed, checkpoint_seed (less trials, null without a second checkpoint), trials, items.
+        scope (a task, or all), n_items (without a gap), n_models, n_seeds, n_checkpoints; variances (score^2) of one
+        run's score: seed, checkpoint_seed (less trials, null without a second checkpoint), trials, items.
     reliability
         n_seeds, n_items, reliability (null with one model, or where models cannot be told apart), standard_error (of
         one model's mean over seeds), least_difference (of two models, told apart
@@ -102,7 +103,7 @@ def estimate_aggregate(measured: Measurements, noise: NoiseEstimate | None, *, s
     scopes = _scopes(measured)
     v = c = np.nan
     if noise is not None and noise.source == "seeds":
-        v, c = _mean_covariance(noise)
+        v, c = _mean_covariance(noise, measured.checkpoint)
     m = len(measured.value)
     return AggregateEstimate(
         components=_components(measured, noise, scopes),
@@ -125,12 +126,15 @@ def _scopes(measured: Measurements) -> dict[str, NDArray[np.int64]]:
 def _components(
     measured: Measurements, noise: NoiseEstimate | None, scopes: dict[str, NDArray[np.int64]]
 ) -> pl.DataFrame:
-    if noise is None or not noise.grids:
+    if noise is None or not noise.grids or not np.nan_to_num(noise.residual).any():
         return pl.DataFrame(schema=COMPONENTS)
     rows = []
     for scope, at in scopes.items():
         parts, weights, used = [], [], []
+        several = any(grid.checkpoints > 1 for grid in noise.grids)
         for grid in noise.grids:
+            if several and grid.checkpoints == 1:
+                continue  # a single checkpoint splits nothing
             block = measured.value[np.ix_(at, grid.runs.ravel())]
             whole = ~np.isnan(block).any(axis=1)
             if not whole.any():
@@ -141,48 +145,43 @@ def _components(
             tau2 = measured.trial_variance[np.ix_(at[whole], grid.runs.ravel())]
             k = np.maximum(measured.trials[np.ix_(at[whole], grid.runs.ravel())], 1)
             of_trials = float((tau2 / k).mean(axis=1).sum()) / int(whole.sum()) ** 2  # NaN where single trials hide it
-            per_item = block[whole].mean(axis=1)
-            items = float(per_item.var(ddof=1)) / len(per_item) if len(per_item) > 1 else np.nan
-            sampled = 0.0 if np.isnan(of_trials) else of_trials
-            if grid.checkpoints == 1:  # what a seed keeps cannot be told from what it does once
-                seed, rest = float(mean[0, grid.runs[:, 0]].var(ddof=1)) - sampled, np.nan
+            of_seed = block[whole].reshape(-1, grid.seeds, grid.checkpoints).mean(axis=2)
+            own = float(of_seed.var(axis=1, ddof=1).mean()) / grid.seeds  # what noise adds to how items differ
+            m = len(of_seed)
+            items = (float(of_seed.mean(axis=1).var(ddof=1)) - own) / m if m > 1 else np.nan
+            if grid.checkpoints == 1:  # all that moves between seeds is under seed
+                seed, rest = float(mean[0, grid.runs[:, 0]].var(ddof=1)), np.nan
             else:
+                sampled = 0.0 if np.isnan(of_trials) else of_trials
                 seed, rest = float(split.seed[0]), float(split.remainder[0]) - sampled
             parts.append((seed, rest, of_trials, items))
             weights.append(grid.seeds - 1)
-            used.append(grid)
+            used.append((grid, int(whole.sum())))
         if parts:
             table = np.array(parts)
             weight = np.where(np.isnan(table), 0.0, np.array(weights, dtype=float)[:, None])
             total = weight.sum(axis=0)
             mean_of = np.divide(np.nansum(table * weight, axis=0), total, out=np.full(4, np.nan), where=total > 0)
-            seeds = sum(grid.seeds for grid in used)
-            checkpoints = sum(grid.checkpoints for grid in used)
-            rows.append((scope, len(at), len(parts), seeds, checkpoints, *map(float, mean_of)))
+            seeds = sum(grid.seeds for grid, _ in used)
+            checkpoints = sum(grid.checkpoints for grid, _ in used)
+            rows.append((scope, min(n for _, n in used), len(parts), seeds, checkpoints, *map(float, mean_of)))
     return pl.DataFrame(rows, schema=COMPONENTS, orient="row").with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _mean_covariance(noise: NoiseEstimate) -> tuple[float, float]:
-    """Return mean variance and covariance of two items over seeds, from runs and items without a gap."""
-    runs = ~np.isnan(noise.residual).all(axis=0)
-    block = noise.residual[:, runs]
-    whole = ~np.isnan(block).any(axis=1)
-    df = noise.items.select(pl.col("n_values") - pl.col("n_checkpoints")).to_series().max()
-    if not whole.any() or df is None:
+def _mean_covariance(noise: NoiseEstimate, checkpoint: NDArray[np.int64]) -> tuple[float, float]:
+    """Return mean variance and covariance of two items over seeds, from the items that all repeated runs have."""
+    repeated = np.flatnonzero(~np.isnan(noise.residual).all(axis=0))
+    block = noise.residual[:, repeated]
+    block = block[~np.isnan(block).any(axis=1)]
+    if not block.any():  # identical runs say nothing of training again
         return np.nan, np.nan
-    block = block[whole]
-    squares = np.square(block).sum(axis=1)
-    sigma2 = noise.items["sigma2"].to_numpy()[whole]
-    nominal = np.divide(squares, sigma2, out=np.full_like(squares, np.nan), where=sigma2 > 0)
-    if np.isnan(nominal).all():
-        return np.nan, np.nan  # identical runs say nothing of training again
-    return kernel.average_covariance(block, float(np.nanmedian(nominal)))
+    return kernel.average_covariance(block, float(len(repeated) - len(np.unique(checkpoint[repeated]))))
 
 
 def _variance_of_mean(v: float, c: float, m: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
         variance = v / m + (1 - 1 / m) * np.where(m > 1, c, 0.0)
-    return np.maximum(variance, 0.0)
+    return np.where(variance > 0, variance, np.nan)  # below 0, the estimate of c is too rough to tell
 
 
 def _reliability(v: float, c: float, measured: Measurements) -> pl.DataFrame:
@@ -192,14 +191,13 @@ def _reliability(v: float, c: float, measured: Measurements) -> pl.DataFrame:
         return pl.DataFrame(schema=schema)
     m = len(measured.value)
     counts = sorted({max(1, round(share * m)) for share in (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)})
-    factor = np.sqrt(2) * (stats.norm.isf(ALPHA / 2) + stats.norm.isf(1 - POWER))
     between, interaction = _between_models(v, c, measured)
     rows = []
     for seeds in SEEDS:
         for n_items in counts:
             variance = float(_variance_of_mean(v, c, np.array(float(n_items)))) / seeds
             share = between / (between + interaction / n_items + variance)
-            rows.append((seeds, n_items, float(np.sqrt(variance)), float(factor * np.sqrt(variance)), share))
+            rows.append((seeds, n_items, float(np.sqrt(variance)), float(_reach(seeds) * np.sqrt(2 * variance)), share))
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
@@ -226,41 +224,17 @@ def _seeds_needed(v: float, c: float, m: int, step: float) -> float:
     variance = float(_variance_of_mean(v, c, np.array(float(m))))
     if np.isnan(variance):
         return np.nan
-    z = stats.norm.isf(ALPHA / 2) + stats.norm.isf(1 - POWER)
-    return float(max(1.0, np.ceil(2 * z**2 * variance / step**2)))
+    low, high = 2, max(2, int(np.ceil(_reach(2) ** 2 * 2 * variance / step**2)))
+    while low < high:  # what is needed falls with the seeds there are
+        middle = (low + high) // 2
+        low, high = (low, middle) if _reach(middle) ** 2 * 2 * variance / step**2 <= middle else (middle + 1, high)
+    return float(low)
 
 
-def lineage_means(measured: Measurements, rows: NDArray[np.int64]) -> pl.DataFrame:
-    """Return lineage, name, setting, axis, checkpoint (in order of step and dose), n_runs, mean, spread (over runs).
-
-    The mean is over the items that all runs of the lineage have.
-    """
-    frame = measured.runs.frame.with_row_index("column")
-    out = []
-    for _, mine in frame.group_by("lineage", maintain_order=True):
-        columns = mine["column"].to_numpy().astype(np.int64)
-        block = measured.value[np.ix_(rows, columns)]
-        there = ~np.isnan(block).all(axis=0)  # runs that were given these items at all
-        block, mine = block[:, there], mine.filter(pl.Series(there))
-        whole = ~np.isnan(block).any(axis=1)
-        if not whole.any():
-            continue
-        mean = block[whole].mean(axis=0)
-        codes = (mine["checkpoint"].rank("dense") - 1).to_numpy()
-        n = np.bincount(codes).astype(np.float64)
-        center = np.bincount(codes, mean) / n
-        squares = np.bincount(codes, np.square(mean - center[codes]))
-        spread = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
-        facts = mine.select("lineage", "name", "setting", "axis", "step", "dose", "checkpoint")
-        table = (
-            facts.unique("checkpoint", keep="first")
-            .sort("checkpoint")
-            .with_columns(n_runs=n.astype(np.int64), mean=center, spread=pl.Series(spread).fill_nan(None))
-        )
-        out.append(
-            table.sort("step", "dose", "checkpoint", nulls_last=False).with_columns(n_items=pl.lit(int(whole.sum())))
-        )
-    return pl.concat(out) if out else pl.DataFrame()
+def _reach(seeds: int) -> float:
+    """Return t_0.975 + t_0.8 with 2 S - 2 degrees of freedom, NaN for one seed."""
+    df = 2 * seeds - 2
+    return float(stats.t.isf(ALPHA / 2, df) + stats.t.isf(1 - POWER, df)) if df > 0 else np.nan
 
 
 def _common(measured: Measurements, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -274,26 +248,43 @@ def _common(measured: Measurements, rows: NDArray[np.int64]) -> NDArray[np.int64
 
 def _signal_to_noise(measured: Measurements, scopes: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
     rows = []
+    frame = measured.runs.frame.with_row_index("column").sort("step", "dose", "checkpoint", nulls_last=False)
     for scope, at in scopes.items():
-        table = lineage_means(measured, _common(measured, at))
-        if table.height == 0 or table["lineage"].n_unique() < 2:
+        common = _common(measured, at)
+        if not len(common):
             continue
-        final, over_checkpoints, over_seeds = [], [], []
-        for _, mine in table.group_by("lineage", maintain_order=True):
-            scores = mine["mean"].to_numpy()
-            last = scores[-LAST_CHECKPOINTS:]
-            final.append(scores[-1])
-            if len(last) >= FEWEST_CHECKPOINTS:
-                over_checkpoints.append(float(last.std(ddof=1)) / abs(float(last.mean())) if last.mean() else np.nan)
-            spread = mine["spread"][-1]
-            if spread is not None and scores[-1]:
-                over_seeds.append(spread / abs(scores[-1]))
-        mean = float(np.mean(final))
-        signal = (max(final) - min(final)) / abs(mean) if mean else np.nan
+        mean = measured.value[common].mean(axis=0)  # NaN for runs that were not given these items
+        runs = frame.with_columns(mean=pl.Series(mean)[frame["column"]]).filter(pl.col("mean").is_not_nan())
+        final, over_checkpoints, over_seeds, lengths = [], [], [], []
+        for _, mine in runs.group_by("lineage", maintain_order=True):
+            last = mine.filter(pl.col("checkpoint") == mine["checkpoint"][-1])["mean"].to_numpy()
+            final.append(float(last.mean()))
+            if len(last) > 1:
+                over_seeds.append(_relative_deviation([last]))
+            of_run = [
+                one["mean"].to_numpy()[-LAST_CHECKPOINTS:] for _, one in mine.group_by("replicate", maintain_order=True)
+            ]
+            long = [one for one in of_run if len(one) >= FEWEST_CHECKPOINTS]
+            if long:
+                over_checkpoints.append(_relative_deviation(long))
+                lengths += [len(one) for one in long]
+        if len(final) < 2:
+            continue
         enough = len(over_checkpoints) == len(final)
         relative = over_checkpoints if enough else over_seeds if len(over_seeds) == len(final) else []
-        what = f"last {LAST_CHECKPOINTS} checkpoints" if enough else "seeds" if relative else None
+        what = "seeds" if relative else None
+        if enough:
+            fewest, most = min(lengths), max(lengths)
+            what = f"last {most if fewest == most else f'{fewest} to {most}'} checkpoints"
+        center = float(np.mean(final))
+        signal = (max(final) - min(final)) / abs(center) if center else np.nan
         noise = float(np.mean(relative)) if relative else np.nan
         snr = signal / noise if noise > 0 else np.nan
-        rows.append((scope, len(at), len(final), signal, noise, snr, what))
+        rows.append((scope, len(common), len(final), signal, noise, snr, what))
     return pl.DataFrame(rows, schema=SNR, orient="row").with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def _relative_deviation(runs: list[FloatArray]) -> float:
+    """Return the standard deviation within runs over the mean score, each the mean over the runs."""
+    center = abs(float(np.mean([one.mean() for one in runs])))
+    return float(np.mean([one.std(ddof=1) for one in runs])) / center if center else np.nan

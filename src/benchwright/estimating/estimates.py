@@ -12,13 +12,15 @@ import polars as pl
 from benchwright._check import FloatArray
 from benchwright.config import Config
 from benchwright.errors import UsageError
+from benchwright.estimating._noise import known_mean
 from benchwright.estimating.aggregate import AggregateEstimate, estimate_aggregate
 from benchwright.estimating.measure import ITEM, Measurements, measure
 from benchwright.estimating.noise import NoiseEstimate, estimate_noise
 from benchwright.estimating.quality import ItemQuality, item_quality
 from benchwright.estimating.ranking import Ranking, last_runs, rank_models, rank_tasks
-from benchwright.estimating.runs import read_run_facts
+from benchwright.estimating.runs import RUN, read_run_facts
 from benchwright.estimating.slopes import SlopeEstimate, estimate_slopes
+from benchwright.panel.ingest import MANIFEST
 from benchwright.panel.panel import Panel
 
 RATIO = "choice:ratio_char"
@@ -92,9 +94,11 @@ def estimate_panel(
         rng=np.random.default_rng([seed, NOISE]),
     )
     if noise is None:
+        lack = {"seeds": "no checkpoint has two runs", "trials": "no cell has several trials"}
+        why = lack.get(choices.noise_from, ", and ".join(lack.values()))
         reasons["noise"] = (
-            "noise is not estimable: no checkpoint has two runs, and no cell has several trials; give two seeds of one "
-            "model, or set lab.noise_prior, or lab.risk_aversion = 0 for weights that ignore noise"
+            f"noise is not estimable: {why}; give two seeds of one model, or set lab.noise_prior, or "
+            "lab.risk_aversion = 0 for weights that ignore noise"
         )
     say("slopes")
     slopes = estimate_slopes(
@@ -144,27 +148,22 @@ def trainings(measured: Measurements) -> FloatArray:
     columns = last_runs(measured)
     if len(columns) == 1:
         return measured.value[:, next(iter(columns.values()))]
-    means = []
-    for at in columns.values():
-        block = measured.value[:, at]
-        known = ~np.isnan(block)
-        n = known.sum(axis=1)
-        total = np.where(known, block, 0.0).sum(axis=1)
-        means.append(np.divide(total, n, out=np.full(len(block), np.nan), where=n > 0))
-    return np.stack(means, axis=1)
+    return np.stack([known_mean(measured.value[:, at]) for at in columns.values()], axis=1)
 
 
 def _margins(source: str | Path, measured: Measurements) -> pl.DataFrame | None:
     """Return the median over runs of the choices' ratio, for the runs that are audited."""
     folder = Path(source)
-    if not (folder / "manifest.json").is_file() or measured.level != "item":
+    if not (folder / MANIFEST).is_file() or measured.level != "item":
         return None
     panel = Panel.open(folder)
     if RATIO not in panel.derivable():
         return None
     kind = measured.items["doc_id"].dtype
-    models = measured.runs.frame["model"].unique()
-    rows = panel.derived([RATIO]).filter(pl.col("value").is_not_null(), pl.col("model").is_in(models.implode()))
+    told = [name for name in RUN if name != "place"]
+    audited = measured.runs.identity.select(told).unique().lazy()
+    rows = panel.derived([RATIO]).filter(pl.col("value").is_not_null())
+    rows = rows.join(audited, on=told, how="semi", nulls_equal=True)
     table = rows.group_by(*ITEM).agg(log_ratio_med=pl.col("value").median()).collect()
     try:
         return table.cast({"doc_id": kind}).join(measured.items, on=ITEM, how="semi").sort(*ITEM)

@@ -34,6 +34,7 @@ IntArray = NDArray[np.int64]
 WHOLE_TASK = "(task)"  # doc_id where a task stands for itself
 CANONICAL = r"^(0|-?[1-9]\d{0,17})$"
 ITEM = ("task", "doc_id")
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,10 +126,11 @@ def measure(
     with open_engine(engine) as at_work:
         say("metrics")
         rows, level = _rows(source, panel, at_work, choices)
-        used, chosen = _chosen(at_work.collect(statistics.offered(rows)), choices.metric)
+        used, chosen, left = _chosen(at_work.collect(statistics.offered(rows)), choices.metric, level)
         runs = describe_runs(used, facts=facts, choices=choices)
         used = used.join(runs.identity, on=list(RUN), nulls_equal=True)
         grid, notes = _scaled(runs.grid, prices)
+        notes += left
         say("cells")
         selection = at_work.table(used.select(*statistics.KEYS, "run_no"))
         cells = at_work.keep(statistics.cell_values(_oriented(rows), selection))
@@ -172,16 +174,31 @@ class _Collected:
     clusters: pl.DataFrame | None
 
 
-def _chosen(offered: pl.DataFrame, metric: str | None) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the rows on offer that are used, runs numbered within their task, and the metric of each task."""
+def _chosen(offered: pl.DataFrame, metric: str | None, level: str) -> tuple[pl.DataFrame, dict[str, str], list[str]]:
+    """Return the rows on offer that are used, runs numbered within their task, the metric of each task, and notes on
+    models that lack it."""
     scored = offered.filter(pl.col("n_scored") > 0)
     if scored.height == 0:
-        raise DataError("the panel has no scored rows", hint="see `benchwright panel describe`")
+        what = "stated task scores" if level == "task" else "scored rows"
+        raise DataError(f"the panel has no {what}", hint="see `benchwright panel describe`")
     scored = scored.with_columns(measure=measure_name(), entry=pl.struct(IDENTITY).rank("dense"))
     counted = scored.group_by("task", "measure").agg(entries=pl.col("entry").n_unique())
     chosen = choose_metrics(counted, metric)
     table = pl.DataFrame({"task": list(chosen), "measure": list(chosen.values())})
-    return number_repeats(scored.join(table, on=["task", "measure"])), chosen
+    used = scored.join(table, on=["task", "measure"])
+    lacking = scored.join(used, on=["model", "task"], how="anti", nulls_equal=True)
+    notes = []
+    if metric is None and lacking.height:
+        models, measures = (lacking[name].unique().sort().to_list() for name in ("model", "measure"))
+        notes.append(
+            f"{count(len(models), 'model')} ({_some(models)}) left out of tasks that are scored by another metric: "
+            f"theirs is {_some(measures)}; --metric names one."
+        )
+    return number_repeats(used), chosen, notes
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
 
 
 def _rows(source: str | Path, panel: Panel | None, engine: Engine, choices: EstimateChoices) -> tuple[Any, str]:
@@ -290,8 +307,8 @@ def _matrices(
         bounded = np.asarray(~((value < 0) | (value > 1)).any(axis=1))
     if not bounded.all():
         notes.append(
-            f"{count(int((~bounded).sum()), 'item')} of {len(bounded):,} have values outside [0, 1]: no Z, no limits "
-            "on their mean score, no logit slope."
+            f"Values outside [0, 1] in {count(int((~bounded).sum()), 'item')} of {len(bounded):,}: no Z, no limits on "
+            "the mean score, no logit slope there."
         )
     notes += _gap_notes(value, items["task"].rank("dense").to_numpy())
     stderr = np.full(shape, np.nan)
@@ -330,7 +347,7 @@ def _gap_notes(value: FloatArray, tasks: NDArray[Any]) -> list[str]:
         missing, total = missing + int((~known).sum()), total + known.size
     if not missing:
         return []
-    return [f"{count(missing, 'cell')} of {total:,} are missing; each item is judged on the cells that it has."]
+    return [f"Missing: {count(missing, 'cell')} of {total:,}; each item is judged on the cells that it has."]
 
 
 def _name_of(source: str | Path) -> str:

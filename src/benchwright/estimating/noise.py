@@ -21,7 +21,7 @@ interval runs from the k-th smallest to the k-th largest rank, k = (B + 1) alpha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -35,8 +35,6 @@ from benchwright.estimating import _noise as kernel
 from benchwright.estimating import _resampling as resampling
 from benchwright.estimating.eligibility import noise_eligible
 from benchwright.estimating.measure import Measurements
-
-NO_REPEATS = "no checkpoint has two runs, and no cell several trials"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +57,10 @@ class NoiseEstimate:
         Whole grids of seeds by checkpoints, one a lineage.
     top
         How many items ``noisiest_probability`` counts as the noisiest.
+    runs
+        Seeds by checkpoints of each lineage: columns, -1 where there is no such run.
+    training : (R,)
+        Number of the training that each run is of.
     """
 
     items: pl.DataFrame
@@ -67,29 +69,48 @@ class NoiseEstimate:
     effective_share: float
     grids: list[kernel.SeedGrid]
     top: int
-    notes: tuple[str, ...] = field(default=())
+    runs: list[NDArray[np.int64]]
+    training: NDArray[np.int64]
+    notes: tuple[str, ...] = ()
 
 
 def seed_grids(runs: pl.DataFrame) -> list[kernel.SeedGrid]:
-    """Return for each lineage the runs of the seeds that all of its repeated checkpoints have, (S, K) columns.
+    """Return for each lineage a grid of seeds that have the same checkpoints, (S, K) columns.
 
-    ``runs`` is ``Measurements.runs.frame``. Runs without a stated seed belong to no grid: which of them is which seed
-    at another checkpoint is unknown. One checkpoint alone is a grid of any runs.
+    ``runs`` is ``Measurements.runs.frame``. Of the grids of the s seeds with the most checkpoints, the one with the
+    most degrees of freedom (S - 1) K. Runs without a stated seed belong to no grid: which of them is which seed at
+    another checkpoint is unknown. One checkpoint alone is a grid of any runs.
     """
     grids = []
-    placed = runs.with_row_index("column")
-    for (_,), lineage in placed.group_by("lineage", maintain_order=True):
-        repeated = lineage.filter(pl.col("replicate").n_unique().over("checkpoint") > 1)
-        checkpoints = repeated["checkpoint"].unique().sort()
-        if len(checkpoints) != 1:
-            repeated = repeated.drop_nulls("seed")
-        once = repeated.unique(["replicate", "checkpoint"], keep="first", maintain_order=True)
-        everywhere = once.filter(pl.len().over("replicate") == len(checkpoints))
-        seeds = everywhere["replicate"].n_unique()
-        if seeds > 1:
-            order = everywhere.sort("replicate", "checkpoint")["column"].to_numpy().astype(np.int64)
-            grids.append(kernel.SeedGrid(order.reshape(seeds, len(checkpoints))))
+    for table in _seed_tables(runs):
+        known = table >= 0
+        order = np.argsort(-known.sum(axis=1), kind="stable")
+        best, size = None, 0
+        for s in range(2, len(order) + 1):
+            common = known[order[:s]].all(axis=0)
+            if (s - 1) * int(common.sum()) > size:
+                best, size = np.ix_(np.sort(order[:s]), np.flatnonzero(common)), (s - 1) * int(common.sum())
+        if best is not None:
+            grids.append(kernel.SeedGrid(table[best]))
     return grids
+
+
+def _seed_tables(runs: pl.DataFrame) -> list[NDArray[np.int64]]:
+    """Return for each lineage the column of every seed at every repeated checkpoint, -1 where there is no such run."""
+    tables = []
+    placed = runs.with_row_index("column")
+    for _, lineage in placed.group_by("lineage", maintain_order=True):
+        repeated = lineage.filter(pl.col("replicate").n_unique().over("checkpoint") > 1)
+        if repeated["checkpoint"].n_unique() != 1:
+            repeated = repeated.drop_nulls("seed")
+        seeds, checkpoints = repeated["replicate"].unique().sort(), repeated["checkpoint"].unique().sort()
+        table = np.full((len(seeds), len(checkpoints)), -1, dtype=np.int64)
+        table[seeds.search_sorted(repeated["replicate"]), checkpoints.search_sorted(repeated["checkpoint"])] = repeated[
+            "column"
+        ]
+        if len(seeds) > 1:
+            tables.append(table)
+    return tables
 
 
 def estimate_noise(
@@ -164,11 +185,25 @@ def estimate_noise(
         notes.append(f"Noise of {count(lacking, 'item')} is not estimable: {items['noise_why'].drop_nulls()[0]}.")
     top = max(1, round(top_share * int(eligible.sum())))
     what = "seeds" if by_seeds else "trials"
-    noise = NoiseEstimate(items.drop("bounded"), what, residual, share, grids, top, tuple(notes))
+    frame = measured.runs.frame
+    noise = NoiseEstimate(
+        items=items.drop("bounded"),
+        source=what,
+        residual=residual,
+        effective_share=share,
+        grids=grids,
+        top=top,
+        runs=_seed_tables(frame) if by_seeds else [],
+        training=frame.select(pl.struct("lineage", "replicate").rank("dense") - 1)
+        .to_series()
+        .to_numpy()
+        .astype(np.int64),
+        notes=tuple(notes),
+    )
     at = np.flatnonzero(eligible)
     draw = variance_draws(noise, measured, at, whole=whole_seeds, rng=rng)
     ranks = _ranks(draw, np.sqrt(sigma2), at, level, replicates, top)
-    if isinstance(draw, resampling.SeedVariances) and draw.empty_share > (1 - level) / 2:
+    if len(at) > 1 and isinstance(draw, resampling.SeedVariances) and draw.empty_share > (1 - level) / 2:
         ranks = [one if one.name == "rank" else one.clear(len(one)) for one in ranks]
         notes.append("Ranks by noise have no intervals: too few seeds, too many draws of them are one seed alone.")
     return replace(noise, items=noise.items.with_columns(ranks), notes=tuple(notes))
@@ -196,7 +231,7 @@ def _seed_notes(measured: Measurements, residual: FloatArray, share: float) -> l
             "No model has the same seeds at all its checkpoints, so intervals of variances take checkpoints for "
             "independent and are rather too narrow."
         )
-    names = measured.runs.frame["name"].n_unique()
+    names = measured.runs.frame.filter(pl.len().over("checkpoint") > 1)["name"].n_unique()
     if names > 1:
         notes.append(f"Noise is pooled over {names} models; estimates.models names those to use.")
     return notes
@@ -258,34 +293,33 @@ def variance_draws(
         sigma2, df = (noise.items[name].fill_null(np.nan).to_numpy() for name in ("sigma2", "sigma2_df"))
         return resampling.ChiSquareVariances(sigma2[rows], df[rows], rng)
     checkpoint = measured.checkpoint
-    groups, alike, gridded = [], [], set()
-    for number, grid in enumerate(noise.grids if whole else ()):
-        of_grid = checkpoint[grid.runs[0]]
-        if np.isin(checkpoint, of_grid).sum() == grid.runs.size:  # no run beyond the grid
-            groups += list(grid.runs.T)
-            alike += [number] * grid.checkpoints
-            gridded |= set(of_grid.tolist())
+    residual = np.ascontiguousarray(noise.residual[rows])
+    groups, alike, done = [], [], set()
+    for number, table in enumerate(noise.runs if whole else ()):
+        absent = table < 0
+        if absent.any():  # a column without a score stands for runs that are not there
+            residual = np.hstack([residual, np.full((len(residual), 1), np.nan)])
+        groups += list(np.where(absent, residual.shape[1] - 1, table).T)
+        alike += [number] * table.shape[1]
+        done |= set(checkpoint[table[~absent]].tolist())
     for number, t in enumerate(np.unique(checkpoint)):
         group = np.flatnonzero(checkpoint == t)
-        if t not in gridded and len(group) > 1:
+        if t not in done and len(group) > 1:
             groups.append(group)
-            alike.append(len(noise.grids) + number)
-    return resampling.SeedVariances(np.ascontiguousarray(noise.residual[rows]), groups, rng, alike)
+            alike.append(len(noise.runs) + number)
+    return resampling.SeedVariances(residual, groups, rng, alike)
 
 
-def seed_covariance(noise: NoiseEstimate, rows: NDArray[np.int64]) -> kernel.NoiseFactor | None:
+def seed_covariance(noise: NoiseEstimate, measured: Measurements, rows: NDArray[np.int64]) -> kernel.NoiseFactor | None:
     """Return the covariance over seeds of some items, shrunk towards its diagonal; None where a cell is missing.
 
     ``rows``: places of the items. See :func:`~benchwright.estimating._noise.shrunk_covariance`.
     """
     if noise.source != "seeds":
         return None
-    known = ~np.isnan(noise.residual).all(axis=0)
-    block = noise.residual[np.ix_(rows, np.flatnonzero(known))]
-    df = noise.items["sigma2_df"].to_numpy()[rows]
-    if np.isnan(block).any() or not len(rows) or not np.isfinite(df).all():
+    repeated = np.flatnonzero(~np.isnan(noise.residual).all(axis=0))
+    block = noise.residual[np.ix_(rows, repeated)]
+    if not block.size or np.isnan(block).any() or not block.any():
         return None
-    squares = np.square(block).sum(axis=1)
-    sigma2 = noise.items["sigma2"].to_numpy()[rows]
-    noisy = sigma2 > 0
-    return kernel.shrunk_covariance(block, float((squares[noisy] / sigma2[noisy]).max())) if noisy.any() else None
+    df = len(repeated) - len(np.unique(measured.checkpoint[repeated]))
+    return kernel.shrunk_covariance(block, float(df), noise.training[repeated])

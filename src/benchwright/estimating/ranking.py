@@ -14,15 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from benchwright._check import FloatArray
 from benchwright._words import count
+from benchwright.estimating._noise import t_ends
 from benchwright.estimating.measure import Measurements
 from benchwright.estimating.rank_sets import RankSets, from_replicates, from_standard_errors
 from benchwright.panel.scores import FEW_CLUSTERS
 
 MAX_RANKED = 1000
+ROUNDING = 1e-12  # of the largest score: an error up to it is rounding
 DRAWS = 2000
 TABLE = {
     "name": pl.String,
@@ -43,7 +44,8 @@ class Ranking:
     """Models, or tasks, by mean score.
 
     ``frame``: name, n_items, n_seeds, score, standard_error, score_lo, score_hi, rank, rank_lo, rank_hi, best first;
-    intervals of scores hold one by one, rank sets all at once. ``uncertainty``: seeds, items or stated errors.
+    intervals of scores hold one by one, rank sets all at once. ``uncertainty`` says in words of what: training again,
+    drawing other items, or the errors that logs state.
     """
 
     frame: pl.DataFrame
@@ -65,12 +67,17 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
         return "no item has a value for every model; estimates.models names those to rank"
     left = int((~common).sum())
     if left:
-        notes.append(f"{count(left, 'item')} that some model lacks are left out of the ranking of models.")
+        notes.append(f"Models are ranked without {count(left, 'item')} that some run of theirs lacks.")
     per_model = [measured.value[np.ix_(common, at)] for at in columns.values()]
     n_seeds = [block.shape[1] for block in per_model]
     n_items = int(common.sum())
     score = np.array([block.mean() for block in per_model])
-    if min(n_seeds) > 1:
+    alike = [name for name, block in zip(names, per_model, strict=True) if _identical(block)]
+    if alike:
+        notes.append(
+            f"Repeated runs of {count(len(alike), 'model')} are identical, which says nothing of training again."
+        )
+    elif min(n_seeds) > 1:
         of_seeds = [block.mean(axis=0) for block in per_model]
         error = np.array([float(one.std(ddof=1)) / np.sqrt(len(one)) for one in of_seeds])
         df = np.array(n_seeds, dtype=float) - 1
@@ -97,11 +104,16 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
         what = f"drawing other {measured.level}s like these{paired}"
         if units < n_items:
             what = f"drawing other clusters of items like these{paired}"
-            few = "; too few to trust the standard errors, which are rather too small" if units < FEW_CLUSTERS else ""
+            few = "; few, which the t intervals allow for" if units < FEW_CLUSTERS else ""
             notes.append(f"{n_items:,} items are in {units:,} clusters{few}.")
     else:
         return "one item, one seed and no stated error leave nothing that tells how sure a score is"
     return _ranking(names, n_items, n_seeds, score, error, df, sets, what, level, notes)
+
+
+def _identical(block: FloatArray) -> bool:
+    """Return whether a model has several runs and all give every item the same score."""
+    return block.shape[1] > 1 and bool((block == block[:, :1]).all())
 
 
 def item_errors(matrix: FloatArray, clusters: NDArray[np.int64] | None) -> FloatArray:
@@ -119,34 +131,45 @@ def item_errors(matrix: FloatArray, clusters: NDArray[np.int64] | None) -> Float
 
 
 def rank_tasks(measured: Measurements, *, level: float, rng: np.random.Generator) -> Ranking | str:
-    """Rank the tasks by their mean over all runs, easiest first, or say why they cannot be.
+    """Rank the tasks by their mean over the runs that have them all, easiest first, or say why they cannot be.
 
-    Tasks of items: items are the units. Stated task scores: the runs that have all tasks are the units, paired.
+    Tasks of items: items are the units, or the clusters that logs name. Stated task scores: models are the units, each
+    the mean over its runs, or of one model the seeds of its last checkpoint, and differences are paired.
     """
     tasks = measured.items["task"]
     names = tasks.unique(maintain_order=True).to_list()
     if not 2 <= len(names) <= MAX_RANKED:
         return f"there {'is one task' if len(names) == 1 else f'are {len(names):,} tasks'}"
+    runs = ~np.isnan(measured.value).any(axis=0)
+    if not runs.any():
+        return "no run has every item of every task"
+    notes = [] if runs.all() else [f"Tasks are ranked by the {count(int(runs.sum()), 'run')} that have all of them."]
+    values = measured.value[:, runs]
     if measured.level == "task":
-        values = measured.value[:, ~np.isnan(measured.value).any(axis=0)].T
-        if len(values) < 2:
-            return "fewer than two runs have every task"
-        error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-        df = np.full(len(names), len(values) - 1.0)
-        sets = from_replicates(values, level=level, replicates=DRAWS, rng=rng)
-        return _ranking(names, None, [len(values)] * len(names), values.mean(axis=0), error, df, sets,
-                        "other runs like these; differences are paired", level, [])  # fmt: skip
-    known = ~np.isnan(measured.value)
-    per_item = np.where(known, measured.value, 0.0).sum(axis=1) / known.sum(axis=1)
-    codes = (tasks.rank("dense") - 1).to_numpy()
-    n = np.bincount(codes).astype(np.float64)
-    if (n < 2).any():
-        return "a task has one item, which leaves nothing that tells how items differ"
-    score = np.bincount(codes, per_item) / n
-    error = np.sqrt(np.bincount(codes, np.square(per_item - score[codes])) / (n - 1) / n)
-    sets = from_standard_errors(score, error, df=n - 1, level=level, replicates=DRAWS, rng=rng)
-    counts = n.astype(int).tolist()
-    return _ranking(names, counts, None, score, error, n - 1, sets, "drawing other items like these", level, [])
+        lineage = measured.runs.frame["lineage"].to_numpy()[runs]
+        units, what = np.stack([values[:, lineage == one].mean(axis=1) for one in np.unique(lineage)]), "other models"
+        if len(units) == 1:
+            units, what = measured.value[:, next(iter(last_runs(measured).values()))].T, "other seeds"
+            units = units[~np.isnan(units).any(axis=1)]
+        if len(units) < 2:
+            return "stated scores of one training leave nothing that tells how trainings differ"
+        error, df = item_errors(units, None), np.full(len(names), len(units) - 1.0)
+        sets = from_replicates(units, level=level, replicates=DRAWS, rng=rng)
+        what = f"training {what} like these; differences are paired"
+        return _ranking(names, None, None, units.mean(axis=0), error, df, sets, what, level, notes)
+    per_item = values.mean(axis=1)[:, None]
+    clusters = np.arange(len(per_item)) if measured.clusters is None else measured.clusters
+    of_task = [np.flatnonzero(at) for at in (tasks.to_numpy()[:, None] == np.array(names, dtype=object)).T]
+    n_units = np.array([len(np.unique(clusters[at])) for at in of_task])
+    if (n_units < 2).any():
+        return "a task has one item, or one cluster of items, which leaves nothing that tells how items differ"
+    score = np.array([float(per_item[at].mean()) for at in of_task])
+    error = np.array([float(item_errors(per_item[at], clusters[at])[0]) for at in of_task])
+    sets = from_standard_errors(score, error, df=n_units - 1, level=level, replicates=DRAWS, rng=rng)
+    what = (
+        "drawing other items like these" if measured.clusters is None else "drawing other clusters of items like these"
+    )
+    return _ranking(names, [len(at) for at in of_task], None, score, error, n_units - 1.0, sets, what, level, notes)
 
 
 def last_runs(measured: Measurements) -> dict[str, NDArray[np.int64]]:
@@ -165,6 +188,8 @@ def last_runs(measured: Measurements) -> dict[str, NDArray[np.int64]]:
         first = mine.row(0, named=True)
         extra = ", ".join(str(first[name]) for name in told if first[name] is not None)
         name = f"{first['name']} [{extra}]" if extra else first["name"]
+        if name in shown:
+            name = f"{name} #{first['lineage']}"
         shown[name] = mine["column"].to_numpy().astype(np.int64)
     return shown
 
@@ -181,20 +206,22 @@ def _ranking(
     level: float,
     notes: list[str],
 ) -> Ranking:
-    half = stats.t.isf((1 - level) / 2, df) * error
     m = len(names)
+    shown = np.where(error > ROUNDING * np.abs(score).max(initial=0.0), error, np.nan)  # no spread seen: no interval
+    low, high = t_ends(score, shown, df, level)
+    lowest, highest = (np.ones(m), np.full(m, m)) if np.isnan(shown).all() else (sets.lo, sets.hi)
     frame = pl.DataFrame(
         {
             "name": names,
             "n_items": [n_items] * m if n_items is None or isinstance(n_items, int) else n_items,
             "n_seeds": [None] * m if n_seeds is None else n_seeds,
             "score": score,
-            "standard_error": error,
-            "score_lo": score - half,
-            "score_hi": score + half,
+            "standard_error": pl.Series(shown).fill_nan(None),
+            "score_lo": pl.Series(low).fill_nan(None),
+            "score_hi": pl.Series(high).fill_nan(None),
             "rank": sets.rank,
-            "rank_lo": sets.lo,
-            "rank_hi": sets.hi,
+            "rank_lo": lowest.astype(np.int64),
+            "rank_hi": highest.astype(np.int64),
         },
         schema=TABLE,
     )

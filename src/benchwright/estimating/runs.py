@@ -46,7 +46,7 @@ RUN_FACTS = Table(
     key=(),
 )
 SEED_IN_NAME = re.compile(r"(.+?)[-_/ ]seed[-_ ]?(\d{1,9})", re.IGNORECASE)
-CHECKPOINT = ("name", "revision", "setting", "step", "axis", "dose")
+CHECKPOINT = ("name", "revision", "setting", "step", "axis", "dose", "others")
 LINEAGE = ("name", "revision", "setting", "axis")
 RUN = (*(name for name in IDENTITY if name != "run_name"), "place")  # what tells the runs of an audit apart
 
@@ -93,10 +93,12 @@ def read_run_facts(path: str | Path) -> pl.DataFrame:
 def number_repeats(used: pl.DataFrame) -> pl.DataFrame:
     """Add ``place``: of the runs of a task that differ in their name only, the place of the name; 0 for a single one.
 
-    Logs may keep each task of a model in a run of its own; such runs are one here.
+    Logs may keep each task of a model in a run of its own; such runs are one here. So are runs that state one seed:
+    they are trials of one training.
     """
     others = [name for name in IDENTITY if name != "run_name"]
-    return used.with_columns(place=pl.col("run_name").rank("dense").over(*others, "task").cast(pl.Int64) - 1)
+    place = pl.col("run_name").rank("dense").over(*others, "task").cast(pl.Int64) - 1
+    return used.with_columns(place=pl.when(pl.col("seed").is_null()).then(place).otherwise(0))
 
 
 def describe_runs(
@@ -127,7 +129,10 @@ def describe_runs(
     frame = identities.group_by(RUN).agg(run_names=pl.col("run_name").unique().sort()).sort(RUN, nulls_last=False)
     frame = frame.with_row_index("run_no").cast({"run_no": pl.Int64})
     identity = frame.select("run_no", *RUN)
-    frame = _named(frame, notes).with_columns(is_anchor=pl.lit(False))
+    again = identities.filter(pl.col("seed").is_not_null()).group_by(*RUN, "task").agg(n=pl.col("run_name").n_unique())
+    if (again["n"] > 1).any():
+        notes.append("Several runs of one model state the same seed: they count as trials of one training.")
+    frame = _named(frame, notes).with_columns(is_anchor=pl.lit(False), others=pl.lit(None, dtype=pl.String))
     if choices.step_axis is not None:
         bare = pl.col("dose").is_null() & pl.col("axis").is_null() & pl.col("step").is_not_null()
         frame = frame.with_columns(
@@ -173,7 +178,7 @@ def describe_runs(
             "unknown seeds. If they differ in anything else, say so in a table of runs (--runs)."
         )
     return Runs(
-        frame.drop("dose_unit", "place"),
+        frame.drop("dose_unit", "place", "others"),
         identity.join(frame.select("run_no"), on="run_no"),
         units.sort("axis", "dose", "run_no"),
         tuple(notes),
@@ -235,14 +240,17 @@ def _with_facts(frame: pl.DataFrame, grid: pl.DataFrame, facts: pl.DataFrame) ->
             row = twice.row(0, named=True)
             raise DataError(f"the table of runs gives one run two doses on axis {row['axis']}")
         grid = pl.concat([grid.join(own, on=["run_no", "axis"], how="anti"), own])
-        # a checkpoint is told apart by its own axis and dose; of several axes the first tells
-        first = own.sort("run_no", "axis").unique("run_no", keep="first").select("run_no", "axis", "dose")
-        frame = frame.drop("axis", "dose").join(
-            pl.concat([first, frame.join(first, on="run_no", how="anti").select("run_no", "axis", "dose")]),
-            on="run_no",
-            how="left",
-            maintain_order="left",
+        # a run keeps the axis of its log, or else has the first that the table gives; the others tell checkpoints too
+        first = own.sort("run_no", "axis").unique("run_no", keep="first").select("run_no", first="axis")
+        frame = frame.join(first, on="run_no", how="left", maintain_order="left")
+        frame = frame.with_columns(axis=pl.coalesce("axis", "first"))
+        frame = frame.join(
+            own.select("run_no", "axis", given="dose"), on=["run_no", "axis"], how="left", maintain_order="left"
         )
+        beside = own.join(frame.select("run_no", "axis"), on=["run_no", "axis"], how="anti").sort("run_no", "axis")
+        more = beside.group_by("run_no").agg(others=pl.concat_str("axis", pl.lit("="), "dose").str.join(";"))
+        frame = frame.drop("others").join(more, on="run_no", how="left", maintain_order="left")
+        frame = frame.with_columns(dose=pl.coalesce("given", "dose")).drop("first", "given")
     return frame, grid
 
 

@@ -25,13 +25,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from benchwright._check import FloatArray
 from benchwright._words import count
 from benchwright.choices import EligibilityChoices, EstimateChoices, Price
+from benchwright.errors import UsageError
 from benchwright.estimating import _resampling as resampling
 from benchwright.estimating import _slopes as kernel
+from benchwright.estimating._noise import known_mean, t_ends
 from benchwright.estimating.eligibility import cost_eligible
 from benchwright.estimating.measure import ITEM, Measurements
 from benchwright.estimating.noise import check_replicates
@@ -42,7 +43,10 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AxisFit:
-    """The fits of one axis: ``columns`` are the runs of its grid, ``x`` their doses in slope units."""
+    """The fits of one axis: ``columns`` are the runs of its grid, ``x`` their doses in slope units.
+
+    ``seeds``: the seed of each run where two seeds have two doses each and all are stated, else None.
+    """
 
     axis: str
     columns: IntArray
@@ -110,10 +114,10 @@ def estimate_slopes(
         items = items.with_columns(_columns(measured, fit, level))
     unpriced = [axis for axis in fits if axis not in prices]
     for axis in unpriced:
-        example = f'{axis} = {{ usd = 1.0, per = "one unit" }}'
-        notes.append(
-            f"Axis {axis} has slopes but no price, so no costs: add {example} to [prices] in benchwright.toml."
-        )
+        example = f'add {axis} = {{ usd = 1.0, per = "one unit" }} to [prices] in benchwright.toml'
+        alike = [other for other in prices if other.lower() == axis.lower()]
+        what = f"the price is that of {alike[0]}; call the axis so in a table of runs (--runs)" if alike else example
+        notes.append(f"Axis {axis} has slopes but no price, so no costs: {what}.")
     ranks, top = _ranks(measured, items, fits, prices, choices, limits, level, rng)
     return SlopeEstimate(items.with_columns(ranks), tuple(fits), fits, top, tuple(notes))
 
@@ -123,8 +127,12 @@ def _fit_axis(measured: Measurements, axis: str, grid: pl.DataFrame, errors: str
     seeds = _seeds(measured, columns, x)
     if errors == "auto":
         errors = "ols" if seeds is None else "seed"
-    stated = measured.runs.frame["replicate"].to_numpy()[columns]
-    fits = kernel.fit_lines(measured.value[:, columns], x, errors=errors, cluster=stated)
+    if errors == "seed" and seeds is None:
+        raise UsageError(
+            f"estimates.slope_errors = seed: no two seeds of axis {axis} have two doses, or runs state no seed",
+            hint="name seeds in a table of runs (--runs), or use ols or hc3",
+        )
+    fits = kernel.fit_lines(measured.value[:, columns], x, errors=errors, cluster=seeds)
     engine = measured.slopes.filter(pl.col("axis") == axis)
     joined = measured.items.join(engine, on=ITEM, how="left", maintain_order="left")
     slope, intercept = (joined[name].fill_null(np.nan).to_numpy() for name in ("slope", "intercept"))
@@ -132,11 +140,20 @@ def _fit_axis(measured: Measurements, axis: str, grid: pl.DataFrame, errors: str
 
 
 def _seeds(measured: Measurements, columns: IntArray, x: FloatArray) -> IntArray | None:
-    """Return the seeds of a grid if two or more of them have two doses each, else None."""
-    frame = measured.runs.frame.select("replicate", "seed")[columns.tolist()].with_columns(x=pl.Series(x))
-    doses = frame.drop_nulls("seed").group_by("replicate").agg(n=pl.col("x").n_unique())
-    repeated = doses.filter(pl.col("n") > 1).height > 1
-    return frame["replicate"].to_numpy() if repeated and frame["seed"].null_count() == 0 else None
+    """Return the number of each run's seed if two or more of them have two doses each, else None.
+
+    One seed of two models is two; but where each model has one dose, the names are of doses, and seeds go through.
+    """
+    frame = measured.runs.frame.select("name", "seed")[columns.tolist()].with_columns(x=pl.Series(x))
+    if frame["seed"].null_count():
+        return None
+    for key in (["name", "seed"], ["seed"]):
+        numbered = frame.select("x", number=pl.struct(key).rank("dense") - 1)
+        doses = numbered.group_by("number").agg(n=pl.col("x").n_unique())
+        if doses.filter(pl.col("n") > 1).height > 1:
+            seeds: IntArray = numbered["number"].to_numpy().astype(np.int64)
+            return seeds
+    return None
 
 
 def _axis_notes(measured: Measurements, fit: AxisFit) -> list[str]:
@@ -147,9 +164,17 @@ def _axis_notes(measured: Measurements, fit: AxisFit) -> list[str]:
             f"Axis {fit.axis}: {frame['name'].n_unique()} models share one line per item, whatever their own level; "
             "estimates.models names those to use."
         )
+    if fit.errors == "seed" and fit.seeds is not None:
+        doses = {tuple(np.unique(fit.x[fit.seeds == seed])) for seed in np.unique(fit.seeds)}
+        if len(doses) > 1:
+            notes.append(
+                f"Axis {fit.axis}: seeds have different doses, so errors by seed are rough, and rather too small."
+            )
+    if fit.errors == "ols" and 0 < frame["seed"].null_count() < frame.height:
+        notes.append(f"Axis {fit.axis}: some runs state no seed, so errors take runs for independent of each other.")
     single = int((fit.fits.n_doses == 1).sum())
     if single:
-        notes.append(f"Axis {fit.axis}: {count(single, 'item')} with a single dose have no slope.")
+        notes.append(f"Axis {fit.axis}: no slope for {count(single, 'item')} with a single dose.")
     return notes
 
 
@@ -162,27 +187,24 @@ def _anchor(measured: Measurements, fits: Mapping[str, AxisFit], notes: list[str
             f"The anchor of costs is the smallest dose of each axis ({count(len(at), 'run')}); "
             "estimates.anchor names another."
         )
-    block = measured.value[:, at]
-    known = ~np.isnan(block)
-    n = known.sum(axis=1)
-    mean = np.divide(np.where(known, block, 0.0).sum(axis=1), n, out=np.full(len(block), np.nan), where=n > 0)
+    mean = known_mean(measured.value[:, at])
     return pl.Series("anchor", mean).fill_nan(None)
 
 
 def _columns(measured: Measurements, fit: AxisFit, level: float) -> list[pl.Series]:
     """Return the columns of one axis."""
     fits = fit.fits
-    spread = np.where(fits.residual_variance > 0, fits.standard_error, np.nan)  # no spread seen: no interval
-    with np.errstate(invalid="ignore"):
-        half = stats.t.isf((1 - level) / 2, fits.df) * spread
+    seen = (fits.residual_variance > 0) & (fits.standard_error > 0)
+    spread = np.where(seen, fits.standard_error, np.nan)  # no spread seen: no interval
+    low, high = t_ends(fits.slope, spread, fits.df, level)
     logit = kernel.logit_slopes(measured.value[:, fit.columns], fit.x)
-    best, deviation = kernel.shrunk_slopes(fits.slope, fits.standard_error, _groups(measured.items["task"]))
-    scale = kernel.corrected_scale(fits.slope, fits.standard_error)
+    best, deviation = kernel.shrunk_slopes(fits.slope, spread, _groups(measured.items["task"]))
+    scale = kernel.corrected_scale(fits.slope, spread)
     values = {
         "": fits.slope,
         "_se": spread,
-        "_lo": fits.slope - half,
-        "_hi": fits.slope + half,
+        "_lo": low,
+        "_hi": high,
         "_logit": np.where(np.isfinite(fits.slope), logit, np.nan),
         "_corrected": fits.slope * scale,
         "_eb": best,
@@ -212,7 +234,7 @@ def slope_draws(
     """Return the bootstrap of some items' slopes on one axis: of seeds where they share the grid, else of residuals."""
     fits = kernel.Fits(**{name: getattr(fit.fits, name)[rows] for name in kernel.Fits.__dataclass_fields__})
     y = measured.value[np.ix_(rows, fit.columns)]
-    if shared and fit.seeds is not None:
+    if shared and fit.errors == "seed" and fit.seeds is not None:
         scores = kernel.seed_scores(y, fit.x, fits, fit.seeds)
         return resampling.SeedSlopeReplicates(fits.slope, np.where(np.isnan(scores), 0.0, scores), rng)
     return resampling.SlopeReplicates(fits.slope, kernel.fitted_residuals(y, fit.x, fits), fit.x, rng, shared=shared)

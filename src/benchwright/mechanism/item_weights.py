@@ -242,11 +242,21 @@ def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
         root = float(np.sqrt(prior or 0.0))
         together = together.with_columns(sigma2=pl.lit(prior), sigma=pl.lit(root), noise_eligible=pl.lit(True))
     complete = together.drop_nulls(["w_auto", "w_aug", "sigma2", *slopes])
+    if config.estimates.slopes != "ols":
+        with_errors = complete.drop_nulls(_slopes_used(complete, axes, config))
+        if with_errors.height < complete.height:
+            left = complete.height - with_errors.height
+            notes.append(
+                f"{count(left, 'item')} without a standard error on every axis: no {config.estimates.slopes} slope."
+            )
+        complete = with_errors
     items = complete.filter(pl.col("cost_eligible") & pl.col("noise_eligible")).sort(*ITEM)
     if items.height == 0:
+        kind = "" if config.estimates.slopes == "ols" else f"{config.estimates.slopes} "
         raise NoWeightsError(
-            "no item has welfare, slopes and noise, and lies within the eligibility limits",
-            hint="check that task and doc_id name the same items in all tables, or widen [eligibility]",
+            f"no item has welfare, {kind}slopes and noise, and lies within the eligibility limits",
+            hint="check that task and doc_id name the same items in all tables, widen [eligibility], or use "
+            "estimates.slopes = ols",
         )
     if complete.height < together.height:
         left = together.height - complete.height
@@ -256,7 +266,8 @@ def _joined(audit: ItemAudit, config: Config) -> tuple[pl.DataFrame, list[str]]:
         notes.append(f"{count(left, 'item')} with all three statistics outside the eligibility limits: no weight.")
     mixture = share * pl.col("w_auto") + (1 - share) * pl.col("w_aug")
     keep = [*ITEM, "w_auto", "w_aug", *slopes, "cost_usd", "cheapest_axis", "sigma2", "sigma"]
-    keep += [name for name in items.columns if name.endswith(tuple(SLOPE_COLUMNS.values())) and name not in keep]
+    ends = ("_se", "_corrected", "_eb", "_eb_sd")
+    keep += [slope + end for slope in slopes for end in ends if slope + end in items.columns]
     return items.select(keep).with_columns(welfare=mixture - config.welfare.neutral), notes
 
 

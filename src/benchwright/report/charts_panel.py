@@ -19,7 +19,7 @@ from benchwright.estimating.quality import VERDICTS
 from benchwright.estimating.ranking import Ranking
 from benchwright.estimating.slopes import SlopeEstimate
 from benchwright.report.charts_audit import CURVE_POINTS, curve_sample, ranked_chart
-from benchwright.report.style import BLUE, GREEN, GREY, INK, ORANGE, RED, SKY, Chart, rule_at, themed
+from benchwright.report.style import BLUE, GREEN, GREY, INK, MUTED, ORANGE, RED, SKY, Chart, rule_at, themed
 from benchwright.report.tables_panel import LONGEST_NAME, plain_names, slope_verdicts
 
 MAX_MODELS = 40
@@ -110,9 +110,11 @@ def seeds_needed(aggregate: AggregateEstimate, n_items: int, noun: str) -> Chart
             tooltip=tips,
         )
     )
-    row = data.row(0, named=True)
-    enough = aggregate.score_step * row["standard_error"] / row["least_difference"]
-    return themed(alt.layer(rule_at(enough, "y", log=True), lines), height=320)
+    step = aggregate.score_step
+    limit = data.drop_nulls("least_difference").unique("n_seeds", keep="first", maintain_order=True)
+    limit = limit.select("n_seeds", enough=step * pl.col("standard_error") / pl.col("least_difference"))
+    enough = alt.Chart(limit).mark_line(color=MUTED, strokeDash=[5, 4]).encode(x="n_seeds:Q", y="enough:Q")
+    return themed(alt.layer(enough, lines), height=320)
 
 
 def mixed_scopes(aggregate: AggregateEstimate) -> pl.DataFrame:

@@ -86,7 +86,7 @@ def _models(ranking: Ranking, level: float) -> Row:
     frame = ranking.frame
     n, pairs = frame.height, frame.height - 1
     unsure = f"The uncertainty is that of {ranking.uncertainty}.{''.join(f' {note}' for note in ranking.notes)}"
-    certain = frame.filter(pl.col("standard_error") == 0).height
+    certain = frame["standard_error"].null_count()
     if certain == n:
         text = (
             f"The error is 0 for {'each of ' if pairs else ''}{count(n, 'model')}: what would tell how sure a score is"
@@ -111,7 +111,7 @@ def _models(ranking: Ranking, level: float) -> Row:
     text += f" and {everywhere:,} of all {n * pairs // 2:,} pairs." if pairs > 1 else "."
     text += f" First {'is' if len(firsts) == 1 else 'may be'} {_names(firsts)}. {unsure}"
     if certain:
-        text += f" {count(certain, 'model')} with an error of 0 pass for certain, which the data cannot show."
+        text += f" No interval for {count(certain, 'model')} without any spread, which does not make a score certain."
     return "models", title, text
 
 
@@ -131,9 +131,9 @@ def _seeds(estimates: PanelEstimates) -> Row:
         why = "the noise seen is that of sampling answers, not of training"
     elif identical_runs(estimates):
         why = "runs that are repeated are identical, so nothing tells how far another training would move"
-    elif here is None or isnan(aggregate.seeds_needed):
+    elif isnan(aggregate.mean_variance):
         why = f"too few {noun(estimates)}s were scored in all runs that are repeated"
-    elif here <= 0:
+    elif here is None or isnan(aggregate.seeds_needed):
         why = f"what {noun(estimates)}s move together over seeds is estimated to cancel what each moves alone"
     if why is not None or here is None:
         text = f"The seeds that a difference of {aggregate.score_step:g} needs are not estimable: {why}."
@@ -179,13 +179,13 @@ def _slopes(slopes: SlopeEstimate, level: float, what: str) -> Row:
         )
     title = f"Which {what}s training moves beyond doubt"
     if not parts:
-        return "improvability", title, f"No slope has an interval: too few runs on {', '.join(unsure)}."
+        return "improvability", title, f"No slope has an interval: too few runs on {', '.join(unsure)}, or no spread."
     text = (
         f"With the dose, {'; '.join(parts)}: their {percent(level, 0)} interval lies on one side of 0. Intervals hold "
         f"one by one, so of {what}s that a dose does not move {percent(1 - level, 0)} would be counted too."
     )
     if unsure:
-        text += f" No slope on {', '.join(unsure)} has an interval: too few runs."
+        text += f" No slope on {', '.join(unsure)} has an interval: too few runs, or no spread."
     return "improvability", title, text
 
 
