@@ -142,8 +142,8 @@ def slope_intervals(values: Array, dose: Array, rng: np.random.Generator | None 
     found = {}
     for errors in ("seed", "ols", "hc3") if seeds > 1 else ("ols", "hc3"):
         fits = _slopes.fit_lines(rows, x, errors=errors, cluster=seed)
-        half = stats.t.isf((1 - LEVEL) / 2, fits.df) * np.where(fits.residual_variance > 0, fits.standard_error, np.nan)
-        found[errors] = (fits.slope - half, fits.slope + half)
+        spread = np.where(fits.residual_variance > 0, fits.standard_error, np.nan)
+        found[errors] = _noise.t_ends(fits.slope, spread, fits.df, LEVEL)
     if rng is not None:
         residual = _slopes.fitted_residuals(rows, x, fits)
         if not np.isnan(rows).any():  # a set of draws for each pattern of gaps takes too long here
@@ -167,30 +167,28 @@ def mean_intervals(values: Array, rng: np.random.Generator | None = None) -> tup
         of_seed = whole.sum(axis=1) / n[:, None]
         mean = of_seed.mean(axis=1)
         error = np.sqrt((common * np.square(whole.mean(axis=2) - mean[:, None])).sum(axis=1) / (n - 1) / n)
-    ends = np.array([_noise.t_interval(one, LEVEL)[1:] for one in of_seed])
-    half = stats.norm.isf((1 - LEVEL) / 2) * error
-    found = {"t over seeds": (ends[:, 0], ends[:, 1])}
+    found = {"t over seeds": _noise.t_ends(mean, stats.sem(of_seed, axis=1), np.array(values.shape[2] - 1), LEVEL)}
     if rng is not None:
         starts = range(0, len(values), BATCH)
         found["seed bootstrap"] = _joined([tails(resampled(of_seed[at : at + BATCH], rng)) for at in starts])
-    found["normal over items"] = (mean - half, mean + half)
+    found["normal over items"] = _noise.t_ends(mean, error, np.array(np.inf), LEVEL)
     return _shaped(found, 1), common
 
 
 def rank_set(of_seed: Array, rng: np.random.Generator, *, simultaneous: bool = True) -> RankSets:
     """Return the rank sets of models from the means of their seeds (J, S)."""
-    seeds = of_seed.shape[1]
-    mean, error = of_seed.mean(axis=1), of_seed.std(axis=1, ddof=1) / np.sqrt(seeds)
     sets = partial(from_standard_errors, level=LEVEL, replicates=ranking.DRAWS, simultaneous=simultaneous)
-    return sets(mean, error, df=seeds - 1, rng=rng)
+    return sets(of_seed.mean(axis=1), stats.sem(of_seed, axis=1), df=of_seed.shape[1] - 1, rng=rng)
 
 
 def noise_ranks(values: Array, rng: np.random.Generator) -> Ends:
-    """Return percentile intervals of the ranks by noise of items from values (m, S, K)."""
+    """Return percentile intervals of the ranks by noise of items from values (m, S, K), NaN with too few seeds."""
     rows, checkpoint, _ = as_rows(values)
     groups = [np.flatnonzero(checkpoint == t) for t in range(values.shape[2])]
     alike = [0] * len(groups)  # whole seeds
-    return _item_ranks(_resampling.SeedVariances(_noise.residuals(rows, checkpoint), groups, rng, alike), len(rows))
+    draw = _resampling.SeedVariances(_noise.residuals(rows, checkpoint), groups, rng, alike)
+    none = np.full(len(rows), np.nan)
+    return (none, none) if draw.empty_share > (1 - LEVEL) / 2 else _item_ranks(draw, len(rows))
 
 
 def cost_ranks(values: Array, dose: Array, rng: np.random.Generator) -> Ends:
@@ -362,14 +360,16 @@ def table(section: Section, panels: int, stream: Sequence[int]) -> str:
         print(f"{section.title}: {setting}, {time.perf_counter() - start:.1f} s", file=sys.stderr)
     names = list(next(iter(rows.values())))
     what = "median width, that of the first column being 1" if section.relative else "mean number of ranks"
-    error = 100 * max(one.error for found in rows.values() for one in found.values())
-    lines = [f"### {section.title}", "", f"{panels:,} panels a row. % that hold the truth ({what}), "]
-    lines[-1] += f"with a standard error of at most {error:.1f}."
-    lines += ["", f"| setting | {' | '.join(names)} | none |", f"|---|{'---|' * (len(names) + 1)}"]
+    error = 100 * np.nanmax([one.error for found in rows.values() for one in found.values()])
+    top = f"{panels:,} panels a row. % that hold the truth ({what}), with a standard error of at most {error:.1f}.\n"
+    lines = [f"### {section.title}\n", top, f"| setting | {' | '.join(names)} | none |"]
+    lines.append("|---" * (len(names) + 2) + "|")
     for setting, found in rows.items():
         first = found[names[0]]
         unit = first.width if section.relative else 1.0
-        shown = {name: f"{100 * one.share:.1f} ({one.width / unit:.2f})" for name, one in found.items()}
+        there = {name: one for name, one in found.items() if one.none < 1}
+        shown = dict.fromkeys(found, "NaN")
+        shown |= {name: f"{100 * one.share:.1f} ({one.width / unit:.2f})" for name, one in there.items()}
         none = f"{100 * first.none:.1f} %" if first.none else ""
         lines.append(f"| {setting} | {' | '.join(shown.get(name, '–') for name in names)} | {none} |")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from benchwright.cli import app
 from benchwright.config import Config
 from benchwright.errors import DataError, UsageError
 from benchwright.mechanism.item_weights import weigh_items
+from benchwright.mechanism.weight_intervals import _line
 from benchwright.panel.ingest import read_logs
 from benchwright.panel.panel import Panel
 from benchwright.pipeline import audit, is_panel
@@ -136,6 +137,20 @@ def test_what_the_weights_rest_on_is_a_choice(report: AuditReport) -> None:
     assert np.array_equal(shares["ols"], report.weights.items["weight"].to_numpy())
     for name in ("noise-corrected", "empirical-bayes", "full"):
         assert not np.allclose(shares[name], shares["ols"], rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["ols", "noise-corrected", "empirical-bayes"])
+def test_draws_of_weights_treat_slopes_as_the_weights_did(report: AuditReport, kind: str) -> None:
+    """What a draw of b becomes is, at the estimate itself, the slope that the weights rest on."""
+    assert report.estimates is not None
+    assert report.estimates.slopes is not None
+    items = report.estimates.slopes.items.drop_nulls("slope_pt_se")
+    assert items.height > 10
+    b = items["slope_pt"].to_numpy()[:, None]
+    start, share = _line(items, "PT", kind)
+    column = "slope_pt" + {"ols": "", "noise-corrected": "_corrected", "empirical-bayes": "_eb"}[kind]
+    np.testing.assert_allclose((start + share * (b - start))[:, 0], items[column], rtol=1e-9)
+    assert ((share >= 0) & (share <= 1)).all()
 
 
 def test_without_seeds_weights_need_a_prior_or_no_risk(welfare: Path, tmp_path: Path) -> None:

@@ -256,7 +256,8 @@ def _scaled(grid: pl.DataFrame, prices: Mapping[str, Price]) -> tuple[pl.DataFra
         if price is not None and price.unit is not None:
             if stated is not None and stated != price.unit.lower().removesuffix("s"):
                 raise DataError(
-                    f"axis {axis}: doses are in {stated}s, its price is for {price.units:g} {price.unit}s",
+                    f"axis {axis}: doses are in {stated}s, its price is for {price.units:g} "
+                    f"{price.unit}{'' if price.units == 1 else 's'}",
                     hint=f"set prices.{axis} with the unit and units of the panel's doses",
                 )
             if stated is None:

@@ -140,8 +140,8 @@ def _optimum(weights: ItemWeights) -> Iterator[Finding]:
         hedges = negative.filter(pl.col("welfare") > 0).height
         text = (
             f"{negative.height} of {items.height} items carry a negative weight, so a model that solves one loses "
-            f"score: {negative.height - hedges} are worth less than the neutral point, {hedges} are worth more and "
-            "serve as hedges. A board that cannot publish such weights needs constrained ones."
+            f"score. Of these {negative.height - hedges} count as worth less than the neutral point, and {hedges} as "
+            "worth more: hedges. A board that cannot publish such weights needs constrained ones."
         )
         if optimum.weights.sum() <= 0:
             text += " The weights sum to a negative number: weights.csv is no score to publish as it stands."
