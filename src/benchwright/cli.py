@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,8 @@ from benchwright import __version__
 from benchwright.errors import MAX_FAULTS_SHOWN, BenchwrightError, UsageError
 
 Word = TypeVar("Word", bound=str)
+INTERRUPTED = 130
+INTERRUPTION = "interrupted; nothing half-written is left"
 
 app = typer.Typer(
     name="benchwright",
@@ -88,6 +91,10 @@ def audit(
     from benchwright.report.summary import summary_text
 
     check_target(out, overwrite=overwrite)
+    if welfare is not None and not welfare.is_dir():
+        raise UsageError(
+            f"--welfare {welfare}: no such folder", hint="name the folder with the welfare tables of the items"
+        )
     choices = load_config(config).replace(_settings(() if set_ is None else set_), source="--set")
     if families is not None:
         choices = choices.replace({"families.welfare": families, "families.robustness": families}, source="--families")
@@ -332,18 +339,24 @@ def _safe(text: str) -> str:
 
 def main() -> None:
     """Run the command line; turn errors raised on purpose into one message and an exit code."""
+    # said where an s3:// source names no region, beside the error or the rows
+    warnings.filterwarnings("ignore", r"'\(default_\)region' not set", UserWarning)
     try:
         app()
+    except SystemExit as done:
+        if done.code == INTERRUPTED:  # what typer makes of Ctrl-C
+            _note(INTERRUPTION)
+        raise
     except BenchwrightError as error:
         _note(f"error: {error}")
         sys.exit(error.exit_code)
     except OSError as error:  # a path that the system refuses
         where = "" if error.filename is None else f"{error.filename}: "
-        _note(f"error: {where}{error.strerror}\nHint: give another path")
+        _note(f"error: {where}{error.strerror or error}\nHint: give another path")
         sys.exit(UsageError.exit_code)
     except KeyboardInterrupt:
-        _note("interrupted; nothing half-written is left")
-        sys.exit(130)
+        _note(INTERRUPTION)
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

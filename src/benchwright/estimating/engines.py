@@ -30,12 +30,13 @@ from narwhals.exceptions import NarwhalsError
 from polars import selectors as cs
 
 from benchwright.errors import DataError, UsageError
-from benchwright.estimating.cells import KEYS, Frame, match
+from benchwright.estimating.cells import Frame, match
 from benchwright.logs.record import ROW_SCHEMA
+from benchwright.panel.exported import checked_rows
+from benchwright.panel.opening import AGAIN
 from benchwright.panel.panel import IDENTITY, Panel
 
 COLUMNS = (*ROW_SCHEMA, "run", "part", *IDENTITY)
-NEEDED = (*KEYS, "doc_id", "value", "status", "trials", "higher_is_better")
 # Of a Spark session that is started here: always, and where it is local; what the user has set is kept.
 SPARK = {"spark.log.level": "ERROR", "spark.sql.session.timeZone": "UTC"}
 SPARK_LOCAL = {
@@ -51,10 +52,15 @@ class Engine(ABC):
 
     name: ClassVar[str]
     _errors: tuple[type[Exception], ...]  # what reading raises where a file is missing or broken
+    _source: str | Path | None = None  # what is read, for messages
 
-    @abstractmethod
     def panel_rows(self, panel: Panel) -> Frame:
         """Return the item rows of a panel that count, with the run's identity, as ``Panel.rows()`` does."""
+        self._source = panel.path
+        return self._panel_rows(panel)
+
+    @abstractmethod
+    def _panel_rows(self, panel: Panel) -> Frame: ...
 
     def parquet_rows(self, source: str | Path) -> Frame:
         """Return item rows that ``benchwright panel export --table rows`` wrote as Parquet.
@@ -67,22 +73,14 @@ class Engine(ABC):
         Raises
         ------
         UsageError
-            Nothing is there, it cannot be read, or it lacks columns of an export.
+            Nothing is there, it cannot be read, or it lacks columns of an export, or one is of the wrong type.
         """
+        self._source = source
         files = local_files(str(source))
         try:
-            frame = lazy(self._read_uri(str(source)) if files is None else self._read_files(files))
-            names = frame.collect_schema().names()
+            return checked_rows(lazy(self._read_uri(str(source)) if files is None else self._read_files(files)), source)
         except self._errors as error:
-            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise UsageError(f"{self.name} cannot read {source}: {why}") from None
-        lacking = [name for name in NEEDED if name not in names]
-        if lacking:
-            raise UsageError(
-                f"{source} lacks the columns {', '.join(lacking)}",
-                hint="write it with `benchwright panel export PANEL FILE.parquet --table rows`",
-            )
-        return frame
+            raise UsageError(f"{self.name} cannot read {source}: {_first_line(error)}") from None
 
     @abstractmethod
     def table(self, frame: pl.DataFrame) -> Frame:
@@ -103,8 +101,19 @@ class Engine(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Close; what the engine raised while it read a source names the source."""
         self.close()
+        if type(error).__name__ == "InterruptException":  # how DuckDB says that the user stopped it
+            raise KeyboardInterrupt from error
+        is_system = isinstance(error, OSError) and error.filename is not None
+        # any engine reads a panel's small tables by polars
+        broken: tuple[type[Exception], ...] = (*self._errors, pl.exceptions.PolarsError)
+        if self._source is not None and isinstance(error, broken) and not is_system:
+            raise DataError(
+                f"{self.name} cannot read {self._source}: {_first_line(error)}",
+                hint=f"if a file is damaged, {AGAIN}",
+            ) from error
 
     @abstractmethod
     def _read_files(self, files: list[Path]) -> Any:
@@ -121,7 +130,7 @@ class Engine(ABC):
 class _SqlEngine(Engine):
     """An engine that reads a panel's parts itself."""
 
-    def panel_rows(self, panel: Panel) -> Frame:
+    def _panel_rows(self, panel: Panel) -> Frame:
         """Return the item rows of a panel that count, with the run's identity.
 
         Raises
@@ -153,7 +162,7 @@ class PolarsEngine(Engine):
     name = "polars"
     _errors = (OSError, NarwhalsError, pl.exceptions.PolarsError)
 
-    def panel_rows(self, panel: Panel) -> Frame:
+    def _panel_rows(self, panel: Panel) -> Frame:
         """Return ``Panel.rows()``; of an item that a run has twice, the latest row."""
         return lazy(panel.rows())
 
@@ -358,9 +367,15 @@ def local_files(source: str) -> list[Path] | None:
 
 def _every_file(source: str) -> str:
     """Return a pattern for the files below a folder; what names a file or is a pattern stays."""
+    if "://" not in source:  # it would be here, see `local_files`
+        raise UsageError(f"nothing matches {source}", hint="give a file, a folder or a quoted pattern that is there")
     if source.endswith(".parquet") or "*" in source:
         return source
     return source.rstrip("/") + "/**/*.parquet"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _library(module: str, extra: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,7 @@ from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.record import KINDS
 from benchwright.panel.derived import checked, derived_rows, possible
-from benchwright.panel.ingest import MANIFEST
-from benchwright.panel.store import SCHEMA_VERSION
+from benchwright.panel.opening import read_manifest
 
 Repeated = Literal["latest", "first", "mean", "error"]
 IDENTITY = ("model", "revision", "seed", "step", "axis", "dose", "dose_unit", "setting", "run_name")
@@ -38,22 +36,11 @@ class Panel:
         Raises
         ------
         UsageError
-            The folder holds no finished panel, or one of a newer version.
+            The folder holds no finished panel, or one of another version.
+        DataError
+            The panel is damaged.
         """
-        folder = Path(path)
-        try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        except OSError:
-            raise UsageError(
-                f"{folder} holds no panel", hint="make one with `benchwright ingest LOG... -o PANEL`"
-            ) from None
-        except ValueError as error:
-            raise DataError(f"{folder / MANIFEST} is damaged: {error}", hint="run `benchwright ingest` again") from None
-        if manifest.get("schema", 0) > SCHEMA_VERSION:
-            raise UsageError(f"{folder} was made by a newer benchwright ({manifest.get('benchwright')})")
-        if manifest.get("schema", 0) < SCHEMA_VERSION:
-            raise UsageError(f"{folder} was made by an older benchwright", hint="run `benchwright ingest` again")
-        return cls(folder, manifest)
+        return cls(Path(path), read_manifest(Path(path)))
 
     def runs(self) -> pl.DataFrame:
         """Return one row per run."""
