@@ -207,3 +207,16 @@ def test_models_scored_by_another_metric_are_named(tmp_path: Path) -> None:
     (note,) = [note for note in found.notes if "another metric" in note]
     assert note.startswith("1 model (c) left out of tasks")
     assert "exact_match" in note
+
+
+def test_a_task_has_one_scale_and_rows_without_a_score_are_counted(tmp_path: Path) -> None:
+    scores = {"percent": (0.7, 50, 80), "share": (0.1, 1, "")}
+    lines = [f"a,{task},{item},{score}" for task, known in scores.items() for item, score in enumerate(known)]
+    (tmp_path / "log.csv").write_text("\n".join(["model,task,item,score", *lines]) + "\n", encoding="utf-8")
+    read_logs(tmp_path / "log.csv", tmp_path / "panel", workers=1)
+    found = measured(tmp_path / "panel")
+    assert found.items["task"].filter(pl.Series(found.bounded)).unique().to_list() == ["share"]
+    (note,) = [note for note in found.notes if "leave [0, 1]" in note]
+    assert note.startswith("Scores leave [0, 1] in 2 items, so no Z")
+    assert "1 task: percent" in note
+    assert any(note.startswith("1 row without a score") for note in found.notes)

@@ -342,13 +342,14 @@ def known_slopes(panel: Measurements, **chosen: Any) -> SlopeEstimate:
 
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Measurements:
-    """Three axes, three seeds; one task of 15 items, others of 1 to 4; items without a run, a dose, a cell."""
+    """Three axes, three seeds; tasks of 15 and of 1 to 4 items; a run, a dose, a cell lack; task c leaves [0, 1]."""
     axes = SimulatedAxis("PT", (0, 1e9, 3e9), 4e-11, 4e-11), SimulatedAxis("RL", (0, 1e3, 2e3, 5e3), 1e-5, 2e-5)
     drawn = draw_grid(PanelSimulation(n_items=24, n_seeds=3, level_sd=0.2), (*axes, SimulatedAxis("SFT", (7.0,))))
     doc, on_rl = pl.col("doc_id").cast(pl.Int64), pl.col("axis") == "RL"
     lacking = on_rl & ((doc == 0) | ((doc == 1) & (pl.col("dose") > 0)))
     task = pl.when(doc < 15).then(pl.lit("large")).when(doc < 19).then(pl.lit("a")).when(doc < 23).then(pl.lit("b"))
-    frame = to_frame(drawn).with_columns(task=task.otherwise(pl.lit("c")))
+    scaled = pl.when(doc < 23).then(pl.col("score").clip(0.0, 1.0)).otherwise(pl.col("score") + 1)
+    frame = to_frame(drawn).with_columns(task=task.otherwise(pl.lit("c")), score=scaled)
     gap = (doc == 2) & (pl.col("model") == "PT-2") & (pl.col("seed") == 1)
     return measured(tmp_path_factory.mktemp("slopes"), frame.filter(~lacking, ~gap))
 
@@ -370,7 +371,8 @@ def test_slopes_of_items_in_a_panel(grid: Measurements) -> None:
         b, se, df = (np.array([fit[key] for fit in fits]) for key in ("slope", "standard_error", "df"))
         half = stats.t.isf(0.025, df) * se
         known = ~np.isnan(se)
-        logit = np.where(known, kernel.logit_slopes(grid.value[:, at], x), nan)
+        inside = (grid.items["task"] != "c").to_numpy()
+        logit = np.where(known & inside, kernel.logit_slopes(grid.value[:, at], x), nan)
         best, sd = np.full(24, nan), np.full(24, nan)
         for group in (0, 1):
             mine = known & (groups == group)
@@ -389,7 +391,8 @@ def test_slopes_of_items_in_a_panel(grid: Measurements) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         costs = [np.where(slopes[axis] > 0, DEFAULT_PRICES[axis].usd / slopes[axis], np.inf) for axis in slopes]
     cost = np.minimum(*costs)
-    inside = [np.isfinite(c) and 0.05 <= a <= 0.95 for c, a in zip(cost, found.items["anchor"], strict=True)]
+    limited = [0.05 <= a <= 0.95 or task == "c" for task, a in found.items.select("task", "anchor").iter_rows()]
+    inside = [np.isfinite(c) and within for c, within in zip(cost, limited, strict=True)]
     order = sorted((i for i in range(24) if inside[i]), key=lambda i: cost[i])
     assert found.items["rank"].to_list() == [order.index(i) + 1 if inside[i] else None for i in range(24)]
     assert 5 < len(order) < 24

@@ -113,7 +113,7 @@ class EligibilityChoices(Checked):
         10,
         unit="checkpoints",
         low=1,
-        why="K of the published panel; only draws the reference line Z = 1/sqrt(K)",
+        why="K of the published tables, for the reference line Z = 1/sqrt(K); a raw panel has its own K",
     )
 
 

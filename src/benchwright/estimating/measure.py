@@ -60,7 +60,7 @@ class Measurements:
     metrics
         Metric used, by task.
     bounded : (m,)
-        Whether all values of an item lie in [0, 1].
+        Whether all values of the item's task lie in [0, 1].
     clusters : (m,), or None
         Number of what an item shares with others (a passage), where logs name it.
     engine
@@ -186,8 +186,10 @@ def _chosen(offered: pl.DataFrame, metric: str | None, level: str) -> tuple[pl.D
     chosen = choose_metrics(counted, metric)
     table = pl.DataFrame({"task": list(chosen), "measure": list(chosen.values())})
     used = scored.join(table, on=["task", "measure"])
+    asked = offered.with_columns(measure=measure_name()).join(table, on=["task", "measure"])
+    failed = int((asked["n_rows"] - asked["n_scored"]).sum())
     lacking = scored.join(used, on=["model", "task"], how="anti", nulls_equal=True)
-    notes = []
+    notes = [f"{count(failed, 'row')} without a score (failed, empty or not finite): missing."] if failed else []
     if metric is None and lacking.height:
         models, measures = (lacking[name].unique().sort().to_list() for name in ("model", "measure"))
         notes.append(
@@ -305,11 +307,14 @@ def _matrices(
 
     value = matrix(collected.values, "value", np.nan)
     with np.errstate(invalid="ignore"):
-        bounded = np.asarray(~((value < 0) | (value > 1)).any(axis=1))
+        outside = ((value < 0) | (value > 1)).any(axis=1)
+    judged = items.select("task", outside=pl.Series(outside)).with_columns(pl.col("outside").any().over("task"))
+    bounded = ~judged["outside"].to_numpy()  # a task has one scale: 0.7 among scores of 50 is no proportion
     if not bounded.all():
+        tasks = judged.filter("outside")["task"].unique(maintain_order=True).to_list()
         notes.append(
-            f"Values outside [0, 1] in {count(int((~bounded).sum()), 'item')} of {len(bounded):,}: no Z, no limits on "
-            "the mean score, no logit slope there."
+            f"Scores leave [0, 1] in {count(int(outside.sum()), 'item')}, so no Z, no limits on the mean score and no "
+            f"logit slope in {count(len(tasks), 'task')}: {_some(tasks)}. Scores in per cent are best divided by 100."
         )
     notes += _gap_notes(value, items["task"].rank("dense").to_numpy())
     stderr = np.full(shape, np.nan)

@@ -205,7 +205,7 @@ def _columns(measured: Measurements, fit: AxisFit, level: float) -> list[pl.Seri
         "_se": spread,
         "_lo": low,
         "_hi": high,
-        "_logit": np.where(np.isfinite(fits.slope), logit, np.nan),
+        "_logit": np.where(np.isfinite(fits.slope) & measured.bounded, logit, np.nan),
         "_corrected": fits.slope * scale,
         "_eb": best,
         "_eb_sd": deviation,
