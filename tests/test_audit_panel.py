@@ -176,6 +176,13 @@ def test_identical_seeds_have_no_noise_and_no_interval(tmp_path: Path) -> None:
     assert items["sigma2"].to_list() == [0.0] * N_ITEMS
     assert items.select("sigma2_lo", "sigma2_hi", "noise_rank").null_count().row(0) == (N_ITEMS,) * 3
     assert any("identical" in note for note in found.notes)
+    assert found.estimates is not None
+    assert found.estimates.models is not None
+    assert found.estimates.models.uncertainty.startswith("drawing other items")
+    assert found.estimates.aggregate.components.height == 0
+    assert set(found.estimates.quality.dead) == {"cannot tell"}, (
+        "one training of copies tells of no item that it is dead"
+    )
 
 
 def test_one_dose_and_no_price_say_why(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from benchwright.estimating.aggregate import AggregateEstimate, estimate_aggrega
 from benchwright.estimating.measure import ITEM, Measurements, measure
 from benchwright.estimating.noise import NoiseEstimate, estimate_noise
 from benchwright.estimating.quality import ItemQuality, item_quality
-from benchwright.estimating.ranking import Ranking, last_runs, rank_models, rank_tasks
+from benchwright.estimating.ranking import Ranking, identical, last_runs, rank_models, rank_tasks
 from benchwright.estimating.runs import RUN, read_run_facts
 from benchwright.estimating.slopes import SlopeEstimate, estimate_slopes
 from benchwright.panel.ingest import MANIFEST
@@ -143,11 +143,12 @@ def estimate_panel(
 
 def trainings(measured: Measurements) -> FloatArray:
     """Return scores of what was trained apart, (m, C): each lineage's last checkpoint, the mean over its seeds; of one
-    lineage alone, its seeds.
+    lineage alone, its seeds, of copies one.
     """
     columns = last_runs(measured)
     if len(columns) == 1:
-        return measured.value[:, next(iter(columns.values()))]
+        seeds = measured.value[:, next(iter(columns.values()))]
+        return seeds[:, :1] if identical(seeds) else seeds
     return np.stack([known_mean(measured.value[:, at]) for at in columns.values()], axis=1)
 
 

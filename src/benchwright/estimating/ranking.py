@@ -72,7 +72,7 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
     n_seeds = [block.shape[1] for block in per_model]
     n_items = int(common.sum())
     score = np.array([block.mean() for block in per_model])
-    alike = [name for name, block in zip(names, per_model, strict=True) if _identical(block)]
+    alike = [name for name, block in zip(names, per_model, strict=True) if identical(block)]
     if alike:
         notes.append(
             f"Repeated runs of {count(len(alike), 'model')} are identical, which says nothing of training again."
@@ -111,7 +111,7 @@ def rank_models(measured: Measurements, *, level: float, rng: np.random.Generato
     return _ranking(names, n_items, n_seeds, score, error, df, sets, what, level, notes)
 
 
-def _identical(block: FloatArray) -> bool:
+def identical(block: FloatArray) -> bool:
     """Return whether a model has several runs and all give every item the same score."""
     return block.shape[1] > 1 and bool((block == block[:, :1]).all())
 
