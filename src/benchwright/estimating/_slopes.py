@@ -72,10 +72,10 @@ def _fit_block(y: FloatArray, x: FloatArray, errors: str, cluster: IntArray | No
         sxx = np.where(n_doses > 1, np.einsum("ij,ij->i", deviation, deviation), np.nan)
         slope = np.einsum("ij,ij->i", deviation, centred) / sxx
         error = centred - slope[:, None] * deviation
-        size = np.nan_to_num(np.abs(y)).max(axis=1, initial=0.0, keepdims=True)
-        error = np.where(np.abs(error) <= ROUNDING * size, 0.0, error)  # on the line, up to rounding
-        left = n - 2.0
-        variance = np.where(left > 0, np.einsum("ij,ij->i", error, error) / left, np.nan)
+        floor = ROUNDING * np.fmax(np.fmax.reduce(y, axis=1), -np.fmin.reduce(y, axis=1))
+        squares, left = np.einsum("ij,ij->i", error, error), n - 2.0
+        squares = np.where(squares <= n * floor**2, 0.0, squares)  # on the line, up to rounding
+        variance = np.where(left > 0, squares / left, np.nan)
         if errors == "ols":
             se, df = np.sqrt(variance / sxx), left
         elif errors == "hc3":
@@ -84,8 +84,8 @@ def _fit_block(y: FloatArray, x: FloatArray, errors: str, cluster: IntArray | No
             se, df = np.sqrt(np.square(deviation * error / (1 - hat)).sum(axis=1)) / sxx, left
         elif errors == "seed":
             groups = np.arange(y.shape[1]) if cluster is None else cluster
-            floor = ROUNDING * size[:, 0] * np.abs(deviation).sum(axis=1)
-            se, df = _cluster_errors(deviation * error, known, x, sxx, groups, floor)
+            rounding = floor * np.abs(deviation).sum(axis=1)
+            se, df = _cluster_errors(deviation * error, known, x, sxx, groups, rounding)
         else:
             raise ValueError(f"errors must be ols, hc3 or seed, got {errors}")
     judged = np.isfinite(se) & (left > 0) & (df > 0)
