@@ -27,7 +27,7 @@ from benchwright.errors import UsageError
 from benchwright.mechanism import _constrained as numbers
 from benchwright.mechanism import _weights as kernel
 from benchwright.mechanism.aggregation import ItemAggregation, factors, optimal_weights
-from benchwright.mechanism.results import ROUNDING, OptimalWeights, item_name
+from benchwright.mechanism.results import ROUNDING, OptimalWeights, item_name, shares_of
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
@@ -91,10 +91,7 @@ class ConstrainedWeights:
     @property
     def shares(self) -> FloatArray:
         """v / sum v where that sum is positive, else v / sum |v|; NaN where all weights are 0."""
-        total, absolute = float(self.weights.sum()), float(np.abs(self.weights).sum())
-        if absolute == 0:
-            return np.full(self.weights.size, np.nan)
-        return self.weights / (total if total > ROUNDING * absolute else absolute)
+        return shares_of(self.weights)
 
     @property
     def efficiency(self) -> float:

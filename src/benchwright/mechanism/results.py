@@ -28,6 +28,14 @@ def item_name(names: Sequence[str] | None, position: int) -> str:
     return f"item {position}" if names is None else names[position]
 
 
+def shares_of(weights: FloatArray) -> FloatArray:
+    """Return v / sum v where that sum is positive, else v / sum |v|; NaN where all weights are 0."""
+    total, absolute = float(weights.sum()), float(np.abs(weights).sum())
+    if absolute == 0:
+        return np.full(weights.size, np.nan)
+    return weights / (total if total > ROUNDING * absolute else absolute)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimalWeights:
     """The weights v* that maximise the designer's surplus, and what to know before using them.
@@ -85,10 +93,7 @@ class OptimalWeights:
     @property
     def shares(self) -> FloatArray:
         """v / sum v where that sum is positive, else v / sum |v|; NaN where all weights are 0."""
-        total, absolute = float(self.weights.sum()), float(np.abs(self.weights).sum())
-        if absolute == 0:
-            return np.full(self.weights.size, np.nan)
-        return self.weights / (total if total > ROUNDING * absolute else absolute)
+        return shares_of(self.weights)
 
     @property
     def negative(self) -> NDArray[np.bool_]:
