@@ -49,7 +49,7 @@ for version in 3.11 3.12 3.13; do
   fi
   step "tests, Python $version, hard dependencies only"
   setup ".venv-$version" "$other" test
-  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider "${spread[@]}" -m "not inspect_library and not engines"
+  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider "${spread[@]}" -m "not inspect_library and not engines and not libraries"
 done
 
 step "tests and examples, Python $own"

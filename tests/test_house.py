@@ -74,7 +74,7 @@ def test_files_stay_short(path: Path) -> None:
 
 def test_kernels_know_only_numbers() -> None:
     kernels = [path for path in FILES if path.name.startswith("_") and path.parent != PACKAGE]
-    kernels = [path for path in kernels if path.name != "__init__.py"]
+    kernels = [path for path in kernels if not path.name.startswith("__")]
     assert kernels
     for path in kernels:
         assert [name for name in imported(path) if not is_for_kernels(name)] == [], path

@@ -1,0 +1,5 @@
+"""``python -m benchwright.cli``."""
+
+from benchwright.cli import main
+
+main()
