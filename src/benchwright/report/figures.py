@@ -18,8 +18,8 @@ from benchwright.auditing.results import NoiseAudit
 from benchwright.estimating.estimates import PanelEstimates
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
-from benchwright.report import charts_weights as weight_charts
 from benchwright.report.contents import AuditReport
+from benchwright.report.figures_weights import weight_figures
 from benchwright.report.style import WIDTH, Chart
 
 PNG_SCALE = 2.0
@@ -135,8 +135,7 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
         )
     if report.estimates is not None:
         yield from _panel(report, report.estimates)
-    if report.weights is not None:
-        yield from _weights(report)
+    yield from weight_figures(report)
 
 
 def _has_curve(report: AuditReport) -> bool:
@@ -304,41 +303,3 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
                 "neither leads throughout.",
                 audit_charts.welfare_ecdf(welfare, welfare.contrast, column, f"{title} ({column})"),
             )
-
-
-def _weights(report: AuditReport) -> Iterator[_Row]:
-    weights = report.weights
-    if weights is None:
-        return
-    yield (
-        "weights-against-uniform",
-        "weights",
-        "Optimal weights against uniform",
-        "The dashed line is a weight equal to everybody's. A model that solves an item below zero loses score.",
-        weight_charts.weights_against_uniform(weights),
-    )
-    yield (
-        "value-over-risk",
-        "weights",
-        "What weights keep of the first-best value, over risk aversion",
-        "Each scheme at its own best scale, from developers who ignore noise (left) to developers who fear it (right); "
-        "a scheme at 0 % lowers welfare if rewarded. The cost of effort stays as calibrated at the r in force. At the "
-        "dashed line the risk of first-best weights costs as much as they earn.",
-        weight_charts.value_over_risk(weights),
-    )
-    yield (
-        "loss-decomposition",
-        "weights",
-        "Where the value goes",
-        "First-best value split into what a scheme keeps, what the developer's risk takes and what misdirected "
-        f"effort loses, at risk aversion {report.config.lab.risk_aversion:g}.",
-        weight_charts.loss_decomposition(weights),
-    )
-    yield (
-        "efficiency-over-neutral",
-        "weights",
-        "How much hangs on the neutral point",
-        "What the plain average keeps as the neutral point of welfare moves, the cost of effort calibrated anew at "
-        "each; 0 % means that rewarding it lowers welfare. The dashed line is the neutral point in force.",
-        weight_charts.efficiency_over_neutral(weights, report.config.welfare.neutral),
-    )

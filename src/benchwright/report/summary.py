@@ -12,10 +12,10 @@ from benchwright._json import json_safe
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.logs.item_tables import PERSPECTIVES
-from benchwright.mechanism.item_weights import ItemWeights
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings
 from benchwright.report.summary_panel import panel_summary
+from benchwright.report.summary_weights import weight_summary
 
 
 def summary(report: AuditReport) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def summary(report: AuditReport) -> dict[str, Any]:
         },
         "findings": [asdict(finding) for finding in findings(report)],
         "audit": _audit(report),
-        "weights": None if report.weights is None else _weights(report.weights),
+        "weights": None if report.weights is None else weight_summary(report.weights),
         "no_weights": report.no_weights,
         "leaderboard": {"written": report.no_leaderboard is None, "why": report.no_leaderboard},
         "panel": None if report.estimates is None else panel_summary(report.estimates),
@@ -178,37 +178,4 @@ def _quantiles(table: pl.DataFrame) -> dict[str, Any]:
             "rank_interval": None if row["rank_lo"] is None else [row["rank_lo"], row["rank_hi"]],
         }
         for row in table.filter(pl.col("offset") == 0).iter_rows(named=True)
-    }
-
-
-def _weights(weights: ItemWeights) -> dict[str, Any]:
-    optimum, table = weights.optimum, weights.tabulated
-    items = weights.items
-    return {
-        "n_items": items.height,
-        "risk_aversion": optimum.risk_aversion,
-        "calibration": weights.calibration.to_dict(),
-        "surplus_optimum": optimum.surplus,
-        "first_best": optimum.first_best,
-        "misdirection": optimum.misdirection,
-        "risk": optimum.risk,
-        "efficiency": {
-            f"{r:g}": {name: values[place] for name, values in table.efficiency.items()}
-            for place, r in enumerate(table.risk_aversions)
-        },
-        "alignment_sign": {name: scheme.alignment for name, scheme in weights.schemes.items()},
-        "schemes": {name: scheme.to_dict() for name, scheme in weights.schemes.items()},
-        "risk_sweep": weights.sweep.to_dict() | {"balanced_risk": weights.balanced_risk},
-        "break_even_neutral": {name: asdict(turning) for name, turning in weights.break_even.items()},
-        "negative_share": optimum.negative_share,
-        "undetermined": [
-            {"task": items["task"][place], "doc_id": items["doc_id"][place]} for place in optimum.undetermined
-        ],
-        "effort_usd": {
-            scheme: dict(mine.select("axis", "usd").iter_rows())
-            for (scheme,), mine in weights.effort.group_by("scheme", maintain_order=True)
-        },
-        "negative_effort_axes": [weights.axes[axis] for axis in optimum.negative_effort_axes],
-        "condition_bound": optimum.condition_bound,
-        "residual": optimum.residual,
     }
