@@ -17,6 +17,7 @@ from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
 from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+from benchwright.logs.item_layer import layer_path, read_item_layer
 from benchwright.logs.item_tables import ITEM, SECTIONS, TABLE_FILES, ItemTables, read_item_tables
 from benchwright.logs.source_file import SourceFile, read_source
 from benchwright.logs.user_weights import read_user_weights
@@ -43,8 +44,8 @@ def audit(
     Parameters
     ----------
     source
-        A panel, a folder of published item tables, the name of a registered data set, or None for the built-in,
-        simulated example. A panel is the folder that ``read_logs`` made, or its rows as Parquet (path, pattern or URI).
+        A panel, a folder of published item tables, an earlier report (or its items.parquet), the name of a registered
+        data set, or None for the built-in, simulated example. A panel is the folder that ``read_logs`` made, or its rows as Parquet (path, pattern or URI).
     config
         Every choice; defaults where None. ``load_config`` reads one from a file.
     without
@@ -107,6 +108,8 @@ def audit(
 
 def is_panel(source: str | Path) -> bool:
     """Return whether a source is a panel's folder, or Parquet files of rows, here or at a URI."""
+    if layer_path(source) is not None:
+        return False
     text = str(source)
     if (Path(source) / MANIFEST).is_file() or "://" in text or text.startswith("file:"):
         return True
@@ -147,6 +150,11 @@ def _read(
         if without or judges:
             raise UsageError("`without` and `judges` need a SOURCE; the built-in example has all sections")
         return simulate_item_tables()
+    layer = layer_path(source)
+    if layer is not None:
+        if judges:
+            raise UsageError("`judges` need the item tables of a source; the item layer keeps no loadings")
+        return read_item_layer(layer, axes=axes, without=without)
     if not Path(source).exists():
         known = set(DATASETS)
         if str(source) not in known:

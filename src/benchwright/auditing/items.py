@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from benchwright.auditing.results import ItemAudit
+from benchwright.logs.item_layer import METADATA_KEY
 from benchwright.logs.item_tables import ITEM
 
 
@@ -80,7 +81,6 @@ SLOPE_DETAILS = (
     ("_eb", "score per slope unit", "empirical-Bayes slope, shrunk towards its task's mean"),
     ("_eb_sd", "score per slope unit", "posterior standard deviation of that slope"),
 )
-METADATA_KEY = "benchwright.columns"
 
 
 def axis_columns(axes: Iterable[str]) -> tuple[ItemColumn, ...]:
