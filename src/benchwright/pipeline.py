@@ -45,7 +45,8 @@ def audit(
     ----------
     source
         A panel, a folder of published item tables, an earlier report (or its items.parquet), the name of a registered
-        data set, or None for the built-in, simulated example. A panel is the folder that ``read_logs`` made, or its rows as Parquet (path, pattern or URI).
+        data set, or None for the built-in, simulated example. A panel is the folder that ``read_logs`` made, or its
+        rows as Parquet (path, pattern or URI).
     config
         Every choice; defaults where None. ``load_config`` reads one from a file.
     without
