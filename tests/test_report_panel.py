@@ -6,11 +6,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,20 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchwright.config import Config
-from benchwright.estimating.estimates import PanelEstimates
 from benchwright.estimating.quality import AGAINST
 from benchwright.estimating.ranking import Ranking
-from benchwright.panel.ingest import read_logs
 from benchwright.pipeline import audit
 from benchwright.report import charts_panel, findings_panel, tables_panel
 from benchwright.report.build import write_report
 from benchwright.report.contents import AuditReport
-from benchwright.report.figures import Figure, figures
+from benchwright.report.figures import figures
 from benchwright.report.findings import findings
 from benchwright.report.html import render_page
-from benchwright.report.tables import ReportTable, tables
-from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, draw_panel, to_frame
+from benchwright.report.tables import tables
+from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, to_frame
+from panel_reports import FEW, audited, drawn, estimates_of, finding, named, seeds, told, written
 
 AXES = (
     SimulatedAxis("PT", (1e9, 2e9, 4e9, 8e9), slope_mean=4e-11, slope_sd=3e-11),
@@ -41,23 +37,7 @@ PANEL_FIGURES = {"model-scores", "model-ranks", "signal-to-noise", "slope-certai
 PANEL_FIGURES |= {"seeds-needed", "variance-components"}
 PANEL_TABLES = {"model-ranks", "task-ranks", "variance-components", "signal-to-noise", "seeds-needed", "slopes"}
 PANEL_TABLES |= {"quality", "items-against-rest", "redundant-pairs"}
-FEW = Config().replace({"resampling.replicates": 100, "estimates.replicates": 100}, source="a test")
 EVIL = ("<script>alert(1)</script>", "=1+1", "\x1b[2J evil \u202e name", "x" * 300, "a\tb")
-NO_GRID = {"axis": pl.lit(None, dtype=pl.String), "dose": pl.lit(None, dtype=pl.Float64)}
-
-
-def audited(folder: Path, *frames: pl.DataFrame) -> AuditReport:
-    folder.mkdir(parents=True)
-    for place, frame in enumerate(frames):
-        frame.write_csv(folder / f"log{place}.csv")
-    read_logs(sorted(folder.glob("*.csv")), folder / "panel", workers=1)
-    return audit(folder / "panel", config=FEW)
-
-
-def seeds(n_models: int = 3, **parameters: Any) -> pl.DataFrame:
-    """Models at three checkpoints with four seeds each."""
-    given = {"n_items": 18, "n_tasks": 3, "n_seeds": 4, "n_checkpoints": 3, "n_models": n_models, "seed": 5}
-    return to_frame(draw_panel(PanelSimulation(**(given | parameters)))).with_columns(**NO_GRID)
 
 
 @pytest.fixture(scope="module")
@@ -74,40 +54,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> AuditReport:
         score = pl.when(pl.col("doc_id") == "1").then("copied").otherwise(turned)
         frames.append(both.with_columns(score=score).drop("copied"))
     return audited(tmp_path_factory.mktemp("wide") / "logs", *frames)
-
-
-def estimates_of(report: AuditReport) -> PanelEstimates:
-    assert report.estimates is not None
-    return report.estimates
-
-
-def named(things: Iterable[Any]) -> dict[str, Any]:
-    return {thing.name: thing for thing in things}
-
-
-def told(report: AuditReport) -> dict[str, tuple[str, str]]:
-    """Findings by title, with section and text; every number in them is a number."""
-    found = {finding.title: (finding.section, finding.text) for finding in findings(report)}
-    for text in (*found, *(text for _, text in found.values())):
-        assert not {"nan", "none.", "inf"} & set(text.lower().split())
-        assert "None" not in text
-        assert "  " not in text
-    return found
-
-
-def finding(report: AuditReport, section: str, pattern: str) -> str:
-    found = [(title, text) for title, (there, text) in told(report).items() if there == section]
-    (one,) = [f"{title}: {text}" for title, text in found if re.search(pattern, title)]
-    return one
-
-
-def drawn(figure: Figure) -> list[dict[str, Any]]:
-    """All rows of a figure's data."""
-    return [row for rows in figure.spec["datasets"].values() for row in rows]
-
-
-def written(table: ReportTable) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(table.csv())))
 
 
 def test_everything_a_panel_has_is_there_once_and_in_its_section(report: AuditReport) -> None:
