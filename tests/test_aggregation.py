@@ -94,50 +94,6 @@ def test_effort_is_the_labs_response(seed: int, m: int, n: int, q: int, r: float
 
 @relaxed
 @games
-def test_units_scale_and_order_move_weights_as_they_must(seed: int, m: int, n: int, q: int, r: float) -> None:
-    data = arrays(seed, m, n, q)
-    v = optimal_weights(ItemAggregation(**data, risk_aversion=r)).weights
-    close = {"rtol": 1e-6, "atol": 1e-8 * (1 + np.abs(v).max())}
-    cents = data | {"technology": data["technology"] / 100, "curvature": data["curvature"] / 100**2}
-    np.testing.assert_allclose(optimal_weights(ItemAggregation(**cents, risk_aversion=r)).weights, v, **close)
-    richer = data | {"welfare": 3 * data["welfare"]}
-    np.testing.assert_allclose(optimal_weights(ItemAggregation(**richer, risk_aversion=r)).weights, 3 * v, **close)
-    order = np.random.default_rng(seed).permutation(m)
-    items = ("technology", "welfare", "noise_variance", "noise_factor")
-    mixed = data | {key: data[key][order] for key in items}
-    np.testing.assert_allclose(optimal_weights(ItemAggregation(**mixed, risk_aversion=r)).weights, v[order], **close)
-
-
-@relaxed
-@games
-def test_an_identical_copy_with_half_the_value_changes_no_surplus(seed: int, m: int, n: int, q: int, r: float) -> None:
-    data = arrays(seed, m, n, q)
-    # The item's own noise moves into a factor that both copies share.
-    own = np.zeros((m, 1))
-    own[0] = np.sqrt(data["noise_variance"][0])
-    shared = data | {"noise_factor": np.hstack([data["noise_factor"], own])}
-    shared["noise_variance"] = np.r_[0, data["noise_variance"][1:]]
-    double = {key: np.concatenate([shared[key][:1], shared[key]]) for key in shared if key != "curvature"}
-    double["welfare"][:2] /= 2
-    one = optimal_weights(ItemAggregation(**data, risk_aversion=r))
-    two = optimal_weights(ItemAggregation(**double, curvature=data["curvature"], risk_aversion=r))
-    assert two.surplus == pytest.approx(one.surplus, rel=1e-7, abs=1e-10)
-    assert {0, 1} <= set(two.undetermined)
-
-
-@relaxed
-@games
-def test_own_noise_alone_never_raises_an_items_weight(seed: int, m: int, n: int, q: int, r: float) -> None:
-    data = arrays(seed, m, n, q)
-    noisier = data | {"noise_variance": data["noise_variance"] + np.eye(m)[0]}
-    before = optimal_weights(ItemAggregation(**data, risk_aversion=r))
-    after = optimal_weights(ItemAggregation(**noisier, risk_aversion=r)).weights
-    if 0 not in before.undetermined:
-        assert abs(after[0]) <= abs(before.weights[0]) + 1e-8
-
-
-@relaxed
-@games
 def test_efficiency_is_the_ratio_of_surpluses(seed: int, m: int, n: int, q: int, r: float) -> None:
     data = arrays(seed, m, n, q)
     model = ItemAggregation(**data, risk_aversion=r)
@@ -168,27 +124,6 @@ def test_sweep_agrees_with_one_solve_at_a_time(seed: int, m: int, n: int, q: int
         assert sweep.misdirection[i] == pytest.approx(optimum.misdirection, **close)
         assert sweep.risk[i] == pytest.approx(optimum.risk, **close)
         assert sweep.efficiency["uniform"][i] == pytest.approx(scheme.efficiency, **close)
-
-
-@pytest.mark.parametrize(("r", "s"), [(0.0, 1.0), (2.0, 0.5), (10.0, 0.0)])
-def test_one_item_one_axis(r: float, s: float) -> None:
-    model = ItemAggregation([[1.0]], [3.0], risk_aversion=r, noise_variance=[s])
-    assert optimal_weights(model).weights[0] == pytest.approx(3 / (1 + r * s), rel=1e-14)
-
-
-def test_without_risk_an_invertible_technology_gets_its_value() -> None:
-    data = arrays(2, 4, 4, 2)
-    result = optimal_weights(ItemAggregation(**data, risk_aversion=0))
-    np.testing.assert_allclose(result.weights, data["welfare"], rtol=1e-9)
-    assert result.surplus == pytest.approx(result.first_best)
-
-
-def test_one_axis_without_noise_makes_every_aligned_direction_efficient() -> None:
-    rng = np.random.default_rng(3)
-    model = ItemAggregation(rng.normal(size=(6, 1)), rng.normal(size=6), risk_aversion=0)
-    for _ in range(20):
-        result = evaluate_scheme(model, rng.normal(size=6))
-        assert result.efficiency == pytest.approx(1.0 if result.alignment > 0 else 0.0)
 
 
 def test_no_incentive_has_value_where_no_axis_moves_welfare() -> None:

@@ -18,6 +18,7 @@ from benchwright.mechanism.aggregation import (
     seed_factor,
 )
 from benchwright.mechanism.calibration import calibrate_curvature
+from benchwright.mechanism.constraints import Constraints
 
 PRICES = {"beta_pt": 82.0, "beta_sft": 0.20, "beta_rl": 0.50}  # dollars a unit of effort
 TOP_FIVE = sum(1 / rank for rank in range(1, 6))  # w_auto adds up ratings discounted by rank
@@ -73,6 +74,14 @@ def test_published_items_reach_the_golden_figures(items: pl.DataFrame, golden: d
         assert scheme.alignment == figures["uniform_alignment_sign"]
         assert scheme.lowers_welfare == (figures["uniform_alignment_sign"] < 0)
         assert optimum.residual < 1e-10
+        assert optimum.efficiency == 1
+        assert optimum.status == "optimal"
+        published_weights = optimal_weights(model.with_risk_aversion(float(r)), Constraints(), optimum=optimum)
+        assert published_weights.surplus == pytest.approx(figures["nonnegative_surplus"], rel=1e-5)
+        assert np.count_nonzero(published_weights.weights) == figures["nonnegative_support"]
+        assert published_weights.weights.min() == 0
+        assert published_weights.status == "optimal"
+        assert published_weights.residual <= 1e-8
     sweep = risk_sweep(model, [float(r) for r in expected["by_r"]], {"uniform": uniform})
     surpluses = [figures["surplus_optimum"] for figures in expected["by_r"].values()]
     np.testing.assert_allclose(sweep.surplus, surpluses, rtol=1e-9)

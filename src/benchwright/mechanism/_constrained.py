@@ -15,15 +15,7 @@ The inner maximiser v(p), the projection of D^-1 B p on K in the metric D, is un
 dual is strongly convex with gradient p - h + B'v(p), piecewise linear: k unknowns however many items. Semismooth Newton
 steps with a line search on it converge from every start and end after finitely many.
 
-Projection of D^-1 c. With theta the multiplier of t = 1'v, v_i = clip((c_i - theta) / D_i, lower_i t, upper_i t); the
-best t has theta + sum of s_i (c_i - theta - D_i s_i t) = 0 over the items at a bound s_i t. On one pattern of free and
-bound items both are linear, with P = sum_f 1 / D, g = 1 - sum s, Q = sum D s^2:
-
-    P theta + g t = sum_f c / D,    g theta - Q t = -sum s c
-
-repeated until the pattern stands, or else bracketed: given t, the sum of v falls in theta; given theta(t), so does the
-derivative in t. v = 0 exactly where no share vector s in the bounds has c's > 0: one sort decides. The derivative of
-v(p) is D_f^-1 plus a correction of rank two: with a = B_f'D_f^-1 1 and b = B's the Newton matrix is
+With P, g and Q of ``_cone``, a = B_f'D_f^-1 1 and b = B's the Newton matrix is
 
     I + B_f'D_f^-1 B_f + (P bb' - Q aa' + g (ab' + ba')) / (P Q + g^2)
 
@@ -45,37 +37,15 @@ from scipy import sparse
 
 from benchwright._check import FloatArray
 from benchwright.mechanism import _weights as kernel
+from benchwright.mechanism._cone import AT_BOUND, PINNED, Cone, Point, Projection, best_value, coefficients
 from benchwright.mechanism._weights import RANK_TOLERANCE, ROUNDING, Factors
 
 BLOCK_ROWS = 4_096
 PROXIMAL = 10.0 ** -np.array([2, 4, 6, 8, 10, 12, 10, 8, 6, 4])  # epsilon over |row of B|^2, in turn
-CENTERS, NEWTON_STEPS, SHORTENINGS, PATTERNS, NESTED = 40, 200, 60, 15, 200
+CENTERS, NEWTON_STEPS, SHORTENINGS = 40, 200, 60
 SAFETY = 1e-2  # the solver aims at this part of the tolerance, which an independent residual then checks
-PINNED = 1e-12  # bounds whose sum is this close to 1 leave one share vector
-AT_BOUND = 1e-9  # relative to the greatest weight
 
 IntArray = NDArray[np.intp]
-NONE: FloatArray = np.zeros(0)  # no pattern yet
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cone:
-    """Bounds (m,) on shares. Not ``coupled``: upper is inf, t plays no role; ``linear``: lower is -inf as well."""
-
-    lower: FloatArray
-    upper: FloatArray
-    coupled: bool
-    linear: bool = False
-
-    @classmethod
-    def of(cls, lower: FloatArray, upper: FloatArray) -> Cone:
-        """The cone of bounds that some share vector meets; bounds that only one meets become that vector."""
-        if upper.sum() <= 1 + PINNED:
-            lower = upper = upper / upper.sum()
-        elif lower.sum() >= 1 - PINNED:
-            lower = upper = lower / lower.sum()
-        coupled = bool(np.isfinite(upper).any())
-        return cls(lower, upper, coupled, not coupled and bool(np.isneginf(lower).all()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,16 +89,6 @@ class Program:
         return np.maximum(squares, RANK_TOLERANCE * (float(squares.sum()) + float(self.D.max())))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Point:
-    """Weights v (m,), their theta and t; s (m,) is the share of an item at a bound, NaN where it is free."""
-
-    v: FloatArray
-    theta: float
-    t: float
-    s: FloatArray
-
-
 def program(x: Factors, r: float, cone: Cone, h: FloatArray) -> Program:
     """The programme of a game, or of its groups; F plays no role at r = 0."""
     F = x.F if r > 0 else x.F[:, :0]
@@ -141,13 +101,14 @@ def unconstrained(x: Factors, r: float, h: FloatArray, tolerance: float) -> Floa
     if r * float(x.d.min()) > RANK_TOLERANCE * r * float(x.d.max()) and h.any():
         game = program(x, r, Cone(x.d, x.d, False), h)  # its cone plays no role
         gram = game.gram(1 / game.D)
-        p = _scaled_solve(np.eye(game.h.size) + gram, game.h)
+        p = scaled_solve(np.eye(game.h.size) + gram, game.h)
         v = game.push(p) / game.D
         off = game.h - game.pull(v) - p  # |B off|^2 <= max D off'gram off, |Bh|^2 >= min D h'gram h
         allowed = (SAFETY * tolerance) ** 2 * float(game.h @ gram @ game.h)
         if float(game.D.max() / game.D.min() * (off @ gram @ off)) <= allowed:
             return v
-    return kernel.solve(x, r).weights
+    target = np.asarray(np.linalg.solve(x.half.T, h), dtype=np.float64)
+    return kernel.solve(x, r, target=target).weights
 
 
 def lacking(x: Factors, r: float, v: FloatArray, goal: FloatArray, pulled: FloatArray) -> FloatArray:
@@ -165,115 +126,6 @@ def grouped(x: Factors, codes: IntArray, sizes: FloatArray) -> Factors:
     """The game over group totals y_g = size_g v_i: means of the rows, d summed over size^2; w is left out."""
     members = sparse.csr_array((1 / sizes[codes], codes, np.arange(codes.size + 1))).T
     return Factors(members @ x.A, members @ x.F, (members @ x.d) / sizes, np.zeros(sizes.size), x.half)
-
-
-def best_value(c: FloatArray, cone: Cone) -> tuple[float, float]:
-    """max c's over share vectors s in the bounds, and c of the item at the margin, by one sort."""
-    open_ = cone.lower < cone.upper
-    base, left = float(cone.lower[~open_] @ c[~open_]), 1 - float(cone.lower[~open_].sum())
-    if not open_.any():
-        return base, base
-    order = np.flatnonzero(open_)[np.argsort(-c[open_])]
-    values, room = c[order], np.where(np.isinf(cone.upper), 2.0, cone.upper)[order]  # 2: more than is ever left
-    taken = values.size - 1  # without floors all stand at their caps, the least takes the rest, of either sign
-    if not np.isneginf(cone.lower[open_]).any():
-        taken = min(int(np.searchsorted(np.cumsum(room), left * (1 - PINNED))), taken)
-    rest = left - float(room[:taken].sum())
-    return base + float(room[:taken] @ values[:taken]) + rest * float(values[taken]), float(values[taken])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Projection:
-    """Maximise c'v + offset t - v'Dv / 2 over the cone, D > 0."""
-
-    c: FloatArray
-    D: FloatArray
-    cone: Cone
-    offset: float
-
-    def solve(self, theta: float, t: float) -> Point:
-        """The maximiser, from a guess of theta and t; t <= 0 is none."""
-        if not self.cone.coupled:
-            free = (self.c > 0) | np.isneginf(self.cone.lower)
-            return Point(np.where(free, self.c / self.D, 0.0), 0.0, 0.0, np.where(free, np.nan, 0.0))
-        s, t = NONE, t if t > 0 else max(float(np.abs(self.c / self.D).sum()), ROUNDING)
-        start = t
-        for _ in range(PATTERNS):
-            previous, s = s, self.pattern(theta, t)
-            if np.array_equal(s, previous, equal_nan=True):
-                return self.point(theta, t, s)
-            theta, t = self.balance(s, theta)
-            if not t > 0:
-                break
-        if best_value(self.c, self.cone)[0] + self.offset <= 0:
-            return Point(np.zeros(self.c.size), 0.0, 0.0, np.zeros(self.c.size))
-        return self.nested(start)
-
-    def pattern(self, theta: float, t: float) -> FloatArray:
-        """The bound of each item that stands at one, NaN where an item is free."""
-        z, lower, upper = (self.c - theta) / self.D, self.cone.lower, self.cone.upper
-        s = np.where(z < lower * t, lower, np.where(z > upper * t, upper, np.nan))
-        return np.where(lower == upper, lower, s)
-
-    def point(self, theta: float, t: float, s: FloatArray) -> Point:
-        return Point(np.where(np.isnan(s), (self.c - theta) / self.D, s * t), theta, t, s)
-
-    def balance(self, s: FloatArray, theta: float) -> tuple[float, float]:
-        """(theta, t) on one pattern; theta stays where the pattern leaves it open."""
-        inverse, held, P, g, Q = _coefficients(self.D, s)
-        drawn, pulled = float(inverse @ self.c), float(held @ self.c) + self.offset
-        if P == 0 and abs(g) <= PINNED:
-            return theta, pulled / Q
-        determinant = P * Q + g * g
-        return (Q * drawn - g * pulled) / determinant, (g * drawn + P * pulled) / determinant
-
-    def nested(self, t: float) -> Point:
-        """By a bracketed Newton search for t, with theta(t) inside."""
-        low, high, theta, previous = 0.0, inf, 0.0, NONE
-        for _ in range(NESTED):
-            theta = self.multiplier(t, theta)
-            s = self.pattern(theta, t)
-            if np.array_equal(s, previous, equal_nan=True):
-                break
-            held = np.nan_to_num(s)
-            slope = self.offset + theta + float(held @ (self.c - theta - self.D * held * t))
-            low, high = (t, high) if slope > 0 else (low, t)
-            step = self.balance(s, theta)[1]
-            if low < step < high:
-                t, previous = step, s
-            elif slope == 0 or high - low <= 4 * ROUNDING * high:
-                break
-            else:
-                t, previous = 2 * low if high == inf else (low + high) / 2, NONE
-        return self.point(theta, t, s)
-
-    def multiplier(self, t: float, theta: float) -> float:
-        """theta at which the weights between the bounds at t sum to t, by a bracketed Newton search."""
-        low, high, step = -inf, inf, float(np.abs(self.c).max()) + float(self.D.max()) * t
-        previous = NONE
-        for _ in range(NESTED):
-            s = self.pattern(theta, t)
-            excess = float(self.point(theta, t, s).v.sum()) - t
-            if excess == 0 or np.array_equal(s, previous, equal_nan=True):
-                break
-            low, high = (theta, high) if excess > 0 else (low, theta)
-            rate, previous = _coefficients(self.D, s)[2], s
-            new = theta + excess / rate if rate > 0 else np.nan
-            if not low < new < high:
-                new, previous = (low + high) / 2, NONE
-            if not np.isfinite(new):
-                new, step = theta + float(np.copysign(step, excess)), 2 * step
-            if new in (low, high):
-                break
-            theta = new
-        return theta
-
-
-def _coefficients(D: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray, float, float, float]:
-    """1 / D of the free items, s of the others (0 elsewhere), P, g and Q."""
-    free = np.isnan(s)
-    inverse, held = np.where(free, 1 / D, 0.0), np.where(free, 0.0, s)
-    return inverse, held, float(inverse.sum()), 1 - float(held.sum()), float(D @ (held * held))
 
 
 def solve(problem: Program, start: FloatArray, tolerance: float) -> tuple[FloatArray, int, bool]:
@@ -341,7 +193,7 @@ def _center(problem: Program, D: FloatArray, center: Point, rest: FloatArray, mo
 
 def _newton(problem: Program, D: FloatArray, point: Point, slope: FloatArray) -> FloatArray:
     """The Newton step of the dual, from the matrix of the module's head."""
-    inverse, held, P, g, Q = _coefficients(D, point.s)
+    inverse, held, P, g, Q = coefficients(D, point.s)
     system = np.eye(slope.size) + problem.gram(inverse)
     if problem.cone.coupled and point.t > 0:
         a, b = problem.pull(inverse), problem.pull(held)
@@ -349,51 +201,43 @@ def _newton(problem: Program, D: FloatArray, point: Point, slope: FloatArray) ->
             P, g = 1.0, 0.0  # a = 0, bb' / Q is left
         cross = np.outer(a, b)
         system += (P * np.outer(b, b) - Q * np.outer(a, a) + g * (cross + cross.T)) / (P * Q + g * g)
-    return _scaled_solve(system, -slope)
+    return scaled_solve(system, -slope)
 
 
-def _scaled_solve(system: FloatArray, right: FloatArray) -> FloatArray:
-    """x with system x = right, for a symmetric system with no eigenvalue below 1."""
+def scaled_solve(system: FloatArray, right: FloatArray) -> FloatArray:
+    """x with system x = right (k,) or (k, j), for a symmetric system with no eigenvalue below 1."""
     scale = np.sqrt(np.maximum(system.diagonal(), 1.0))
     values, axes = np.linalg.eigh(system / np.outer(scale, scale))
-    values = np.maximum(values, ROUNDING * values[-1])
-    return np.asarray(axes @ (axes.T @ (right / scale) / values) / scale, dtype=np.float64)
+    values = np.maximum(values, ROUNDING * values.max(initial=0.0))
+    solved = axes @ ((axes.T @ (right.T / scale).T).T / values).T
+    return np.asarray((solved.T / scale).T, dtype=np.float64)
 
 
-def optimality_residual(lacking: FloatArray, goal: FloatArray, v: FloatArray, cone: Cone) -> float:
-    """The largest of four relative residuals of weights ``v``, from ``lacking`` = Mw - Hv and ``goal`` = Mw alone.
+def undetermined(
+    problem: Program,
+    v: FloatArray,
+    rest: FloatArray,
+    *,
+    theta: float | None = None,
+    tied: sparse.csr_array | None = None,
+) -> NDArray[np.bool_]:
+    """Rows without noise, free or at a bound without a price, that may move together and leave S as it is.
 
-    Stationarity |Mw - Hv - theta - multipliers| / |Mw|, theta that of the item at the margin of the best share vector
-    for Mw - Hv; the largest violation of a bound over the largest weight; sum |multiplier x slack| / (w'Mv); scale,
-    |v'(Mw - Hv)| / (w'Mv). At v = 0 it is what the best share vector gains over the largest entry of Mw.
+    Without a price are those with ``rest`` = theta, that of the item at the margin if None. Their sums against the
+    columns of ``tied`` (m, j) may not move.
     """
-    if not v.any():
-        gain = 0.0 if cone.linear else best_value(lacking, cone)[0]
-        return gain / float(np.abs(goal).max()) if gain > 0 else 0.0
-    theta = best_value(lacking, cone)[1] if cone.coupled else 0.0
-    t, top, reward = float(v.sum()) * cone.coupled, float(np.abs(v).max()), abs(float(goal @ v))
-    rest, low, high = lacking - theta, np.full(v.size, inf), np.full(v.size, inf)
-    floored, capped = np.isfinite(cone.lower), np.isfinite(cone.upper)
-    low[floored] = v[floored] - cone.lower[floored] * t
-    high[capped] = cone.upper[capped] * t - v[capped]
-    up = np.where(high <= AT_BOUND * top, np.maximum(rest, 0), 0)
-    down = np.where(low <= AT_BOUND * top, np.minimum(rest, 0), 0)
-    slack = np.where(up > 0, high, np.where(down < 0, low, 0.0))
-    stationary, along = float(np.linalg.norm(rest - up - down) / np.linalg.norm(goal)), abs(float(lacking @ v)) / reward
-    feasible, held = -min(float(low.min()), float(high.min()), t, 0.0) / top, float(np.abs((up + down) * slack).sum())
-    return max(stationary, feasible, held / reward, along)
-
-
-def undetermined(problem: Program, v: FloatArray, rest: FloatArray) -> NDArray[np.bool_]:
-    """Rows without noise, free or at a bound without a price, that may move together and leave S as it is."""
     cone = problem.cone
-    theta = best_value(rest, cone)[1] if cone.coupled else 0.0
+    if theta is None:
+        theta = best_value(rest, cone)[1] if cone.coupled else 0.0
     loose = RANK_TOLERANCE * float(problem.row_squares().sum() + problem.D.max()) >= problem.D
     unit = AT_BOUND * float(np.abs(problem.push(problem.h)).max())
     items = np.flatnonzero(loose := loose & (np.abs(rest - theta) <= unit) & (cone.lower < cone.upper))
     rows = np.hstack([problem.A[items], problem.F[items]]) @ problem.root
     size = float(np.square(rows).sum())
-    if cone.coupled and bool(((v != 0) & ~loose).any()):  # others stand at shares of t, so the sum may not move
+    if tied is not None:
+        rows = np.hstack([rows, np.sqrt(size) * tied[items].toarray()])
+    fixed_sum = cone.coupled or tied is not None
+    if fixed_sum and bool(((v != 0) & ~loose).any()):  # others stand at shares of t
         rows = np.column_stack([rows, np.full(items.size, np.sqrt(size))])
     basis = rows @ kernel._split(rows, RANK_TOLERANCE * size)[0]
     loose[items] = 1 - np.einsum("ij,ij->i", basis, basis) > kernel.FREE_LEVERAGE

@@ -18,7 +18,7 @@ and no m x m array is formed: O(m k^2) time, O(m k) memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, nan, sqrt
 
 import numpy as np
@@ -147,7 +147,7 @@ def solve_dual(x: Factors, r: float, tolerance: float, moments: Moments) -> Dual
     scale = _scale(r, root, moments)
     floor = tolerance * scale / r if r > 0 else inf
     if moments.smallest <= floor:
-        moments = accumulate(x, floor)
+        moments = replace(accumulate(x, floor), target=moments.target)
     h = np.zeros(root.shape[0])
     h[: x.half.shape[0]] = x.half.T @ moments.target
     quiet = np.flatnonzero(x.d <= floor)
@@ -191,9 +191,13 @@ def _orthogonal(W: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     return y[: b.size], y[b.size :]
 
 
-def solve(x: Factors, r: float, tolerance: float = RANK_TOLERANCE) -> Solution:
-    """v* = pinv(M + r Sigma) M w, reward per score, with its undetermined items and condition bound."""
-    dual = solve_dual(x, r, tolerance, accumulate(x, tolerance * float(x.d.max())))
+def solve(x: Factors, r: float, tolerance: float = RANK_TOLERANCE, target: FloatArray | None = None) -> Solution:
+    """v* = pinv(M + r Sigma) M w, reward per score, with its undetermined items and condition bound.
+
+    ``target`` (n,) stands in for A'w where the items are some of those that carry value.
+    """
+    moments = accumulate(x, tolerance * float(x.d.max()))
+    dual = solve_dual(x, r, tolerance, moments if target is None else replace(moments, target=target))
     v = _loud_weights(x, dual)
     quiet = dual.quiet
     undetermined, leverage = quiet, np.zeros(0)

@@ -20,8 +20,8 @@ their own best scale s:
 
     efficiency(u) = S(s u) / S(v*) = max(u'Mw, 0)^2 / (u'(M + r Sigma)u w'Mv*),    s = u'Mw / u'(M + r Sigma)u
 
-Weights under constraints maximise the same S: they take the same ``ItemAggregation`` and return the same
-``OptimalWeights``, whose ``method`` says how they were found.
+Weights under ``Constraints`` maximise the same S. Both ways the answer is an ``OptimalWeights``, whose ``status``,
+``residual`` and ``gap_bound`` say what is proved.
 
 Noise comes in factor form, Sigma = diag(d) + F F', and nothing of size m x m is formed.
 
@@ -33,182 +33,63 @@ Holmstrom and Milgrom (1991), "Multitask Principal-Agent Analyses".
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from math import sqrt
-from typing import Any, Self, cast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from benchwright._check import FloatArray, finite_array, non_negative, positive_definite, symmetric
+from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright.errors import UsageError
+from benchwright.mechanism import _constrained as numbers
 from benchwright.mechanism import _weights as kernel
+from benchwright.mechanism import constrained
+from benchwright.mechanism.at_most import solve_at_most
+from benchwright.mechanism.constrained import Found
+from benchwright.mechanism.constraints import Constraints, rules_for
+from benchwright.mechanism.game import ItemAggregation, factors, seed_factor
+from benchwright.mechanism.group_shares import solve_group_shares
 from benchwright.mechanism.results import (
+    NO_VALUE,
+    OPTIMAL,
     OptimalWeights,
     RiskSweep,
     SchemeResult,
-    item_name,
+    constrained_warnings,
     weight_warnings,
 )
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ItemAggregation:
-    """One aggregation game.
-
-    Parameters
-    ----------
-    technology : (m, n) score per dollar
-        Gain in each item's score per dollar on each axis.
-    welfare : (m,) welfare per score
-        Social value of a unit of each item's score.
-    risk_aversion : float >= 0, 1 / reward
-    noise_variance : (m,) score^2, optional
-        Diagonal part d of Sigma = diag(d) + F F'; zeros by default.
-    noise_factor : (m, q) score, optional
-        F; no columns by default. ``seed_factor`` makes one from repeated training.
-    curvature : (n, n) positive definite or float > 0, reward per dollar^2
-        C, or c0 for C = c0 I; see ``calibration.calibrate_curvature``.
-    names : sequence of m str, optional
-        Item names for messages; ``item 0``, ``item 1``, ... by default.
-    axes : sequence of n str, optional
-        Axis names for messages; ``0``, ``1``, ... by default.
-
-    Raises
-    ------
-    UsageError
-        For shapes that disagree, entries not finite, a negative variance or r, C not positive definite.
-
-    Examples
-    --------
-    >>> model = ItemAggregation([[1.0]], [1.0], risk_aversion=2.0, noise_variance=[0.5])
-    >>> optimal_weights(model).weights
-    array([0.5])
-    """
-
-    technology: FloatArray
-    welfare: FloatArray
-    _: KW_ONLY
-    risk_aversion: float
-    noise_variance: FloatArray | None = None
-    noise_factor: FloatArray | None = None
-    curvature: FloatArray | float = 1.0
-    names: tuple[str, ...] | None = None
-    axes: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        technology = finite_array("technology", self.technology, ndim=2)
-        m, n = technology.shape
-        if m == 0 or n == 0:
-            raise UsageError(f"`technology` must have an item and an axis, got shape {technology.shape}")
-        d = np.zeros(m) if self.noise_variance is None else self.noise_variance
-        F = np.zeros((m, 0)) if self.noise_factor is None else self.noise_factor
-        d = finite_array("noise_variance", d, ndim=1, length=m)
-        names = None if self.names is None else tuple(map(str, self.names))
-        if names is not None and len(names) != m:
-            raise UsageError(f"`names` must hold {m} names, one an item, got {len(names)}")
-        axes = None if self.axes is None else tuple(map(str, self.axes))
-        if axes is not None and len(axes) != n:
-            raise UsageError(f"`axes` must hold {n} names, one an axis, got {len(axes)}")
-        if d[worst := int(d.argmin())] < 0:
-            raise UsageError(f"`noise_variance` must be >= 0, got {d[worst]:g} at {item_name(names, worst)}")
-        clean = {
-            "technology": technology,
-            "welfare": finite_array("welfare", self.welfare, ndim=1, length=m),
-            "risk_aversion": non_negative("risk_aversion", self.risk_aversion),
-            "noise_variance": d,
-            "noise_factor": finite_array("noise_factor", F, ndim=2, length=m),
-            "curvature": _clean_curvature(self.curvature, n),
-            "names": names,
-            "axes": axes,
-        }
-        for field, value in clean.items():
-            object.__setattr__(self, field, value)
-
-    @classmethod
-    def from_matrices(
-        cls,
-        improvability: Any,
-        noise_covariance: Any,
-        welfare: Any,
-        *,
-        risk_aversion: float,
-        names: Sequence[str] | None = None,
-    ) -> Self:
-        """Build the game from small dense M and Sigma, split into factors by eigendecomposition.
-
-        The axes are then the eigenvectors of M with C = I: ``effort`` is in their units, not in dollars.
-
-        Parameters
-        ----------
-        improvability : (m, m) positive semidefinite M
-        noise_covariance : (m, m) positive semidefinite Sigma
-        welfare : (m,)
-
-        Raises
-        ------
-        UsageError
-            Where a matrix is not symmetric or has a negative eigenvalue, which is named.
-
-        Examples
-        --------
-        >>> M, Sigma = [[1, 0], [0, 0]], [[0.1, 0], [0, 0]]
-        >>> model = ItemAggregation.from_matrices(M, Sigma, [0.5, 0.5], risk_aversion=1)
-        >>> optimal_weights(model).weights.round(6)
-        array([0.454545, 0.      ])
-        """
-        w = finite_array("welfare", welfare, ndim=1)
-        noise = symmetric("noise_covariance", noise_covariance, w.size)
-        halves = {}
-        for name, matrix in {"improvability": improvability, "noise_covariance": noise}.items():
-            halves[name], smallest = kernel.semidefinite_half(symmetric(name, matrix, w.size))
-            if smallest < 0:
-                raise UsageError(
-                    f"`{name}` must be positive semidefinite, its smallest eigenvalue is {smallest:.3g}",
-                    hint="a covariance, and A C^-1 A', has none below 0: see how it was estimated",
-                )
-        diagonal = np.array_equal(noise, np.diag(noise.diagonal()))
-        return cls(
-            halves["improvability"],
-            w,
-            risk_aversion=risk_aversion,
-            noise_variance=noise.diagonal().clip(min=0.0) if diagonal else None,
-            noise_factor=None if diagonal else halves["noise_covariance"],
-            names=None if names is None else tuple(names),
-        )
-
-    def with_risk_aversion(self, r: float) -> Self:
-        """The same game at another risk aversion; the arrays are shared, not copied."""
-        twin = copy.copy(self)
-        object.__setattr__(twin, "risk_aversion", non_negative("risk_aversion", r))
-        return twin
+__all__ = ["ItemAggregation", "evaluate_scheme", "factors", "optimal_weights", "risk_sweep", "seed_factor"]
 
 
-def _clean_curvature(curvature: Any, n: int) -> FloatArray | float:
-    if np.ndim(curvature) != 0:
-        return positive_definite("curvature", curvature, n)
-    c0 = non_negative("curvature", curvature)
-    if c0 == 0:
-        raise UsageError("`curvature` must be > 0, got 0", hint="calibrate_curvature finds c0 from a budget")
-    return c0
+def optimal_weights(
+    model: ItemAggregation,
+    constraints: Constraints | None = None,
+    *,
+    rank_tolerance: float = kernel.RANK_TOLERANCE,
+    tolerance: float = 1e-9,
+    optimum: OptimalWeights | None = None,
+) -> OptimalWeights:
+    """Weights that maximise the designer's surplus, in O(m (n + q)^2) time: v*, or the best under constraints.
 
-
-def factors(model: ItemAggregation) -> kernel.Factors:
-    half = kernel.inverse_root(model.curvature, model.technology.shape[1])
-    F, d = cast("FloatArray", model.noise_factor), cast("FloatArray", model.noise_variance)
-    return kernel.Factors(model.technology, F, d, model.welfare, half)
-
-
-def optimal_weights(model: ItemAggregation, *, rank_tolerance: float = kernel.RANK_TOLERANCE) -> OptimalWeights:
-    """Weights v* = (M + r Sigma)^-1 M w that maximise the designer's surplus, in O(m (n + q)^2) time.
+    Without constraints they are v* = (M + r Sigma)^-1 M w; each Newton step under constraints costs about as much.
 
     Parameters
     ----------
     model : ItemAggregation
+    constraints : Constraints, optional
     rank_tolerance : float in (0, 1)
         Parts of M + r Sigma below this fraction of its size count as zero. There the shortest maximiser is
-        returned and ``undetermined`` and ``warnings`` name the items it concerns.
+        returned and ``undetermined`` and ``warnings`` name the items it concerns. Plays no role under constraints.
+    tolerance : float in (0, 1)
+        ``residual`` up to which the status is "optimal".
+    optimum : OptimalWeights, optional
+        v* of ``model``: saves the unconstrained solve where it is known already.
+
+    Raises
+    ------
+    UsageError
+        For arguments that are not as above, and for constraints that only v = 0 meets: two that clash are named.
 
     Examples
     --------
@@ -218,33 +99,120 @@ def optimal_weights(model: ItemAggregation, *, rank_tolerance: float = kernel.RA
     (array([0.333333, 0.333333]), (0, 1))
     >>> print(result.warnings[0])
     the weight of item 0, item 1 is not determined: only their sum, 0.666667, is fixed; ...
+
+    >>> model = ItemAggregation([[1.0], [1.0]], [1.0, 1.0], risk_aversion=1, noise_variance=[1.0, 3.0])
+    >>> optimal_weights(model).shares
+    array([0.75, 0.25])
+    >>> capped = optimal_weights(model, Constraints(max_share=0.6))
+    >>> capped.shares.round(6), round(capped.efficiency, 6)
+    (array([0.6, 0.4]), 0.951087)
     """
-    if not 0 < rank_tolerance < 1:
-        raise UsageError(f"`rank_tolerance` must lie between 0 and 1, got {rank_tolerance}")
+    for name, value in {"rank_tolerance": rank_tolerance, "tolerance": tolerance}.items():
+        if not 0 < value < 1:
+            raise UsageError(f"`{name}` must lie between 0 and 1, got {value}")
     x, r = factors(model), model.risk_aversion
+    if constraints is not None:
+        return _constrained_weights(model, x, constraints, tolerance, optimum)
     solution = kernel.solve(x, r, rank_tolerance)
-    v, n, pulled = solution.weights, x.half.shape[0], kernel.pull(x, solution.weights)
-    goal, met = x.half.T @ solution.target, x.half.T @ pulled[:n]
-    risk = r * float((x.d * v) @ v + pulled[n:] @ pulled[n:]) / 2
-    result = OptimalWeights(
+    v, goal = solution.weights, x.half.T @ solution.target
+    residual = kernel.relative_residual(x, r, v)
+    status = OPTIMAL if residual <= tolerance else "not converged"
+    found = Found(
         weights=v,
-        item_names=model.names,
-        axis_names=model.axes,
-        surplus=float(goal @ met) - float(met @ met) / 2 - risk,
-        first_best=float(goal @ goal) / 2,
-        misdirection=float(np.square(goal - met).sum()) / 2,
-        risk=risk,
-        effort=x.half @ met,
+        status=status if goal.any() else NO_VALUE,
+        method=solution.method,
+        residual=residual,
         undetermined=tuple(solution.undetermined.tolist()),
+    )
+    result = replace(
+        _result(model, x, found, goal, tolerance),
         condition_bound=solution.condition_bound,
         rank_tolerance=rank_tolerance,
-        residual=kernel.relative_residual(x, r, v),
         noise_rank=kernel.noise_rank(x, rank_tolerance),
-        warnings=(),
-        risk_aversion=r,
-        method=solution.method,
     )
     return replace(result, warnings=tuple(weight_warnings(result, x, solution)))
+
+
+def _constrained_weights(
+    model: ItemAggregation,
+    x: kernel.Factors,
+    constraints: Constraints,
+    tolerance: float,
+    optimum: OptimalWeights | None,
+) -> OptimalWeights:
+    """The weights under ``constraints``, beside what ``optimum`` or a plain solve says of those without."""
+    r, m = model.risk_aversion, x.w.size
+    _check_optimum(optimum, m, r)
+    goal = numbers.goal(x)
+    best = numbers.unconstrained(x, r, goal, tolerance) if optimum is None else optimum.weights
+    if constraints.at_most is not None:
+        found = solve_at_most(x, r, constraints, goal=goal, best=best, tolerance=tolerance)
+    elif constraints.share_within is not None:
+        found = solve_group_shares(x, r, constraints, model.names, goal=goal, best=best, tolerance=tolerance)
+    else:
+        rules = rules_for(constraints, m, model.names)
+        found = constrained.solve(x, r, rules, goal=goal, best=best, tolerance=tolerance)
+    result = _result(model, x, found, goal, tolerance)
+    if optimum is not None:
+        known: dict[str, Any] = {"condition_bound": optimum.condition_bound, "noise_rank": optimum.noise_rank}
+        result = replace(result, **known, rank_tolerance=optimum.rank_tolerance)
+    result = replace(result, best_surplus=_parts(x, r, best, goal)[3])
+    return replace(result, warnings=tuple(constrained_warnings(result)))
+
+
+def _check_optimum(optimum: OptimalWeights | None, m: int, r: float) -> None:
+    """Raise where ``optimum`` is not v* of a model of ``m`` items at ``r``."""
+    if optimum is None or (optimum.risk_aversion == r and optimum.weights.size == m and not optimum.binding):
+        return
+    if optimum.binding:
+        raise UsageError(
+            f"`optimum` must belong to the model without constraints, got one with {list(optimum.binding)}"
+        )
+    raise UsageError(
+        f"`optimum` must belong to `model` ({m} items, r = {r:g}),"
+        f" got {optimum.weights.size} items, r = {optimum.risk_aversion:g}"
+    )
+
+
+def _parts(x: kernel.Factors, r: float, v: FloatArray, goal: FloatArray) -> tuple[FloatArray, float, float, float]:
+    """half'A'v (n,), misdirection, risk and surplus of weights ``v``, from ``goal`` = half'A'w."""
+    n, pulled = goal.size, kernel.pull(x, v)
+    met = x.half.T @ pulled[:n]
+    risk = r * float((x.d * v) @ v + pulled[n:] @ pulled[n:]) / 2
+    surplus = float(goal @ met) - float(met @ met) / 2 - risk
+    return met, float(np.square(goal - met).sum()) / 2, risk, surplus
+
+
+def _result(
+    model: ItemAggregation, x: kernel.Factors, found: Found, goal: FloatArray, tolerance: float
+) -> OptimalWeights:
+    """What ``found`` is worth; nothing is said yet of the conditioning, nor warned of."""
+    met, misdirection, risk, surplus = _parts(x, model.risk_aversion, found.weights, goal)
+    return OptimalWeights(
+        weights=found.weights,
+        item_names=model.names,
+        axis_names=model.axes,
+        surplus=surplus,
+        best_surplus=surplus,
+        first_best=float(goal @ goal) / 2,
+        misdirection=misdirection,
+        risk=risk,
+        effort=x.half @ met,
+        undetermined=found.undetermined,
+        condition_bound=np.nan,
+        rank_tolerance=kernel.RANK_TOLERANCE,
+        residual=found.residual,
+        noise_rank=None,
+        warnings=(),
+        risk_aversion=model.risk_aversion,
+        method=found.method,
+        status=found.status,
+        tolerance=tolerance,
+        iterations=found.iterations,
+        prices=found.prices,
+        binding=found.binding,
+        gap_bound=found.gap_bound,
+    )
 
 
 def evaluate_scheme(
@@ -263,11 +231,7 @@ def evaluate_scheme(
     """
     x, r = factors(model), model.risk_aversion
     u = finite_array("scheme", scheme, ndim=1, length=x.w.size)
-    if optimum is not None and (optimum.risk_aversion != r or optimum.weights.size != x.w.size):
-        raise UsageError(
-            f"`optimum` must belong to `model` ({x.w.size} items, r = {r:g}),"
-            f" got {optimum.weights.size} items, r = {optimum.risk_aversion:g}"
-        )
+    _check_optimum(optimum, x.w.size, r)
     moments = kernel.accumulate(x)
     goal = x.half.T @ moments.target
     sums = kernel.scheme_sums(x, u, moments)
@@ -321,24 +285,3 @@ def risk_sweep(model: ItemAggregation, risk_aversions: Any, schemes: Mapping[str
         scheme_surplus=surplus,
         alignment=alignment,
     )
-
-
-def seed_factor(seed_scores: Any) -> FloatArray:
-    """F (m, S) with F F' the sample covariance (divisor S - 1) of ``seed_scores`` (S, m), S >= 2 trainings.
-
-    Its rank is at most S - 1: with fewer seeds than items add a ``noise_variance``.
-
-    Examples
-    --------
-    >>> F = seed_factor([[0.1, 0.5], [0.3, 0.5]])
-    >>> (F @ F.T).round(3)
-    array([[0.02, 0.  ],
-           [0.  , 0.  ]])
-    """
-    scores = finite_array("seed_scores", seed_scores, ndim=2)
-    if scores.shape[0] < 2:
-        raise UsageError(
-            f"`seed_scores` must hold 2 seeds at least, got {scores.shape[0]}",
-            hint="one training says nothing about noise; pass `noise_variance` instead",
-        )
-    return np.ascontiguousarray((scores - scores.mean(axis=0)).T / sqrt(scores.shape[0] - 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ ITEMS_SHOWN = 5
 CONDITION_LIMIT = 1e10
 GROUPED_AT_MOST = 200  # more undetermined items than this are not searched for identical copies
 SAME_ROW = 1e-9
+OPTIMAL, WITHIN = "optimal", "within bound"
+NO_VALUE, NO_HELP = "no incentive has value", "no positive score helps"
 ROUNDING = 1e-14  # relative to the greatest entry: below it a weight or effort has no sign
 
 
@@ -38,35 +40,64 @@ def shares_of(weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimalWeights:
-    """The weights v* that maximise the designer's surplus, and what to know before using them.
+    """The weights that maximise the designer's surplus, and what to know before using them.
 
     Attributes
     ----------
     weights : (m,) reward per score
-        The maximiser; the shortest one where several exist.
+        The maximiser at its best scale; where several exist the shortest one, under constraints any of them.
     item_names : tuple of str, or None
         Names the user gave; ``names`` fills in ``item 0``, ``item 1``, ... where there are none.
     axis_names : tuple of str, or None
         Names of the effort axes, in the order of ``effort``.
     surplus, first_best, misdirection, risk : float, reward
-        S(v*), w'Mw/2, (w - v)'M(w - v)/2 and r v'Sigma v/2; surplus = first_best - misdirection - risk.
+        S(v), w'Mw/2, (w - v)'M(w - v)/2 and r v'Sigma v/2; surplus = first_best - misdirection - risk.
+    best_surplus : float, reward
+        S(v*) without constraints.
     effort : (n,) dollars
-        The lab's response a*(v*); negative entries are what the closed form allows, see
+        The lab's response a*(v); negative entries are what the closed form allows, see
         ``negative_effort_axes``.
     undetermined : tuple of int
-        Positions of items whose weight is not fixed by the optimum.
+        Positions of items whose weight is not fixed by the optimum; under constraints, items without noise whose
+        weights may move together without a loss of surplus.
     condition_bound : float
-        Upper bound on the ratio of the extreme non-zero eigenvalues of M + r Sigma.
+        Upper bound on the ratio of the extreme non-zero eigenvalues of M + r Sigma. Under constraints that of the
+        ``optimum`` passed, else NaN.
     residual : float
-        ||H v - M w|| / ||M w|| recomputed from the definition.
-    noise_rank : int
-        Rank of Sigma.
+        ||H v - M w|| / ||M w|| recomputed from the definition; under constraints the largest relative residual of
+        the optimality conditions.
+    noise_rank : int, or None
+        Rank of Sigma. Under constraints that of the ``optimum`` passed, else None.
+    status : str
+        "optimal"; "no positive score helps": no weights that meet the constraints have w'Mv > 0, all weights are 0;
+        "no incentive has value": A'w = 0, all weights are 0; "not converged": ``residual`` is above ``tolerance``;
+        "within bound": of weights on at most k items, not proved the best, but within ``gap_bound`` of it.
+    method : str
+        How the closed form was computed. Under constraints "unconstrained" where v* meets them, "dual Newton", "dual
+        Newton, proximal" where items with little or no noise took part, "none" where all weights are 0;
+        "clarabel" for share_within; for at_most "branch and bound", or "relaxation and swaps" without a branch.
+    iterations : int
+        Newton steps under constraints; for share_within the library's, for at_most the nodes of the search.
+    prices : mapping of (m,) arrays, reward per share
+        One array a constraint, 0 where it does not bind: the first-order gain in ``surplus`` per unit of share by
+        which the item's bound moves, so 0.01 times it for a percentage point. non_negative: v_i >= -x t in place of
+        0. max_share: b_i + x. fixed_shares: f_i + x, of either sign. equal_within: the item alone may hold x more
+        than the others of its group; they sum to 0 in a group. share_within: both bounds of the item's group move by
+        x, stated at each of its items; of either sign. Where items of a group share a bound they move
+        together: the gain is the sum of their prices. NaN where all weights are 0.
+    binding : mapping of (m,) bool arrays
+        Which items stand at the bound; for equal_within, which share their weight; for at_most, which are left out.
+        Beside at_most all else, ``residual`` too, is said of the items that are not.
+    gap_bound : float, reward
+        No weights that meet the constraints have more than ``surplus`` + ``gap_bound``; 0 where ``residual`` says it
+        all, at most 1e-9 of the surplus where the status is "optimal".
     """
 
     weights: FloatArray
     item_names: tuple[str, ...] | None
     axis_names: tuple[str, ...] | None
     surplus: float
+    best_surplus: float
     first_best: float
     misdirection: float
     risk: float
@@ -75,10 +106,16 @@ class OptimalWeights:
     condition_bound: float
     rank_tolerance: float
     residual: float
-    noise_rank: int
+    noise_rank: int | None
     warnings: tuple[str, ...]
     risk_aversion: float
     method: str
+    status: str
+    tolerance: float
+    iterations: int
+    prices: Mapping[str, FloatArray]
+    binding: Mapping[str, NDArray[np.bool_]]
+    gap_bound: float
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,6 +131,11 @@ class OptimalWeights:
     def shares(self) -> FloatArray:
         """v / sum v where that sum is positive, else v / sum |v|; NaN where all weights are 0."""
         return shares_of(self.weights)
+
+    @property
+    def efficiency(self) -> float:
+        """Surplus over S(v*) without constraints, in [0, 1]; NaN where no incentive has value."""
+        return max(0.0, min(self.surplus / self.best_surplus, 1.0)) if self.best_surplus > 0 else np.nan
 
     @property
     def negative(self) -> NDArray[np.bool_]:
@@ -113,12 +155,16 @@ class OptimalWeights:
     def __str__(self) -> str:
         largest = np.argsort(-np.abs(self.weights), kind="stable")[:ITEMS_SHOWN]
         shares = self.shares
+        state = f"  negative weights {self.negative_share:.1%}, condition at most {self.condition_bound:.3g},"
+        if self.binding:
+            at = ", ".join(f"{name} on {int(held.sum())}" for name, held in self.binding.items())
+            state = f"  efficiency {self.efficiency:.4f}, {self.status}, binding: {at},"
+        gap = f", at most {self.gap_bound:.3g} below the best" if self.gap_bound else ""
         lines = [
             f"Optimal weights of {self.weights.size} items at risk aversion {self.risk_aversion:g}",
             f"  surplus {self.surplus:.6g} = first-best {self.first_best:.6g}"
-            f" - misdirection {self.misdirection:.6g} - risk {self.risk:.6g}",
-            f"  negative weights {self.negative_share:.1%}, condition at most {self.condition_bound:.3g},"
-            f" residual {self.residual:.1e} ({self.method})",
+            f" - misdirection {self.misdirection:.6g} - risk {self.risk:.6g}{gap}",
+            f"{state} residual {self.residual:.1e} ({self.method})",
             *(f"  {item_name(self.item_names, int(i)):<32} {shares[i]:>10.4%}" for i in largest),
             *(f"  ! {warning}" for warning in self.warnings),
         ]
@@ -146,6 +192,7 @@ class OptimalWeights:
         record |= {
             "names": self.names,
             "shares": self.shares,
+            "efficiency": self.efficiency,
             "negative_share": self.negative_share,
             "singular": self.singular,
             "negative_effort_axes": self.negative_effort_axes,
@@ -252,19 +299,45 @@ class RiskSweep:
 
 def weight_warnings(result: OptimalWeights, x: Factors, solution: Solution) -> Iterator[str]:
     """One sentence for each thing to know before ``result`` is used."""
-    m, names = x.w.size, result.item_names
+    m = x.w.size
     if not solution.target.any():
         yield "A'w = 0: no incentive has value, all weights are 0 and no scheme has an efficiency"
     yield from _undetermined(result, x, solution)
     if result.condition_bound > CONDITION_LIMIT:
         yield f"M + r Sigma may be ill-conditioned: condition number up to {result.condition_bound:.3g}"
-    if result.risk_aversion > 0 and result.noise_rank < m and (x.F.shape[1] or x.d.any()):
+    if (
+        result.risk_aversion > 0
+        and result.noise_rank is not None
+        and result.noise_rank < m
+        and (x.F.shape[1] or x.d.any())
+    ):
         yield (
             f"rank(Sigma) = {result.noise_rank} < {m} items: some directions carry no measured noise, as with"
             " fewer seeds than items; consider shrinkage towards a diagonal (`noise_variance` > 0)"
         )
+    yield from _signs(result)
+
+
+def constrained_warnings(result: OptimalWeights) -> Iterator[str]:
+    """The same for weights under constraints."""
+    if result.status == NO_VALUE:
+        yield "A'w = 0: no incentive has value, all weights are 0 and no scheme has an efficiency"
+    elif result.status == NO_HELP:
+        yield "no positive reward on a score that meets the constraints helps: all weights are 0"
+    elif result.residual > result.tolerance:
+        yield f"not proved optimal: residual {result.residual:.1e}, above the tolerance {result.tolerance:.1e}"
+    if result.status == WITHIN:
+        part = result.gap_bound / result.surplus
+        yield f"other items may do better, by at most {result.gap_bound:.3g} in reward, {part:.2g} of the surplus"
+    if result.undetermined:
+        items = _listed(result.item_names, result.undetermined)
+        yield f"the weight of {items} is not determined: they may move together without a loss of surplus"
+    yield from _signs(result)
+
+
+def _signs(result: OptimalWeights) -> Iterator[str]:
     if hedges := np.flatnonzero(result.negative).tolist():
-        yield f"negative weight on {_listed(names, hedges)}: a model that solves one loses score"
+        yield f"negative weight on {_listed(result.item_names, hedges)}: a model that solves one loses score"
     if axes := result.negative_effort_axes:
         called = [str(axis) if result.axis_names is None else result.axis_names[axis] for axis in axes]
         yield f"negative effort on axes {', '.join(called)}: the closed form allows it, a lab may not"
