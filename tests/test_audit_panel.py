@@ -16,7 +16,7 @@ from benchwright.cli import app
 from benchwright.config import Config
 from benchwright.errors import DataError, UsageError
 from benchwright.mechanism.item_weights import weigh_items
-from benchwright.mechanism.weight_intervals import _line
+from benchwright.mechanism.moved_slopes import behind_the_weights
 from benchwright.panel.ingest import read_logs
 from benchwright.panel.panel import Panel
 from benchwright.pipeline import audit, is_panel
@@ -147,7 +147,7 @@ def test_draws_of_weights_treat_slopes_as_the_weights_did(report: AuditReport, k
     items = report.estimates.slopes.items.drop_nulls("slope_pt_se")
     assert items.height > 10
     b = items["slope_pt"].to_numpy()[:, None]
-    start, share = _line(items, "PT", kind)
+    start, share = behind_the_weights(items, "PT", kind)
     column = "slope_pt" + {"ols": "", "noise-corrected": "_corrected", "empirical-bayes": "_eb"}[kind]
     np.testing.assert_allclose((start + share * (b - start))[:, 0], items[column], rtol=1e-9)
     assert ((share >= 0) & (share <= 1)).all()

@@ -13,7 +13,7 @@ from benchwright.errors import DataError, UsageError
 from benchwright.logs.item_layer import layer_path, read_item_layer
 from tables import write_tables
 
-QUICK = {"resampling.replicates": 100}
+QUICK = {"resampling.replicates": 100, "resampling.level": 0.9}
 
 
 @pytest.fixture
@@ -59,6 +59,22 @@ def test_an_item_twice_no_section_and_judges_are_refused(folder: Path, tmp_path:
         bw.audit(path)
     with pytest.raises(UsageError, match="keeps no loadings"):
         bw.audit(folder, judges=[tmp_path / "other.jsonl"])
+
+
+def test_the_level_of_rank_intervals_comes_with_them(folder: Path, tmp_path: Path) -> None:
+    axes = ("PT", "SFT", "RL")
+    assert read_item_layer(folder / "items.parquet", axes=axes).rank_level == 0.95  # of the tables, not of this report
+    layer, path = pl.read_parquet(folder / "items.parquet"), tmp_path / "items.parquet"
+    described = {"benchwright.columns": "{}"}
+    for metadata, level in ((described, 0.95), (described | {"benchwright.rank_level": "0.6"}, 0.6)):
+        layer.write_parquet(path, metadata=metadata)
+        assert read_item_layer(path, axes=axes).rank_level == level
+    again = bw.write_report(bw.audit(path), tmp_path / "again", page=False, figures=False)
+    assert read_item_layer(again / "items.parquet", axes=axes).rank_level == 0.6
+    for wrong in ("high", "1.5", "nan"):
+        layer.write_parquet(path, metadata=described | {"benchwright.rank_level": wrong})
+        with pytest.raises(DataError, match=r"rank_level = '.*' is no level"):
+            read_item_layer(path, axes=axes)
 
 
 def test_sections_can_be_left_out(folder: Path) -> None:

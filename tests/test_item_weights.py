@@ -31,7 +31,9 @@ def tables(seed: int = 0, items_per_task: int = 5) -> ItemTables:
 
 def config(**choices: Any) -> Config:
     """Few replicates (they do not matter here) and the given choices; ``__`` stands for the dot."""
-    values = {"resampling.replicates": 100} | {name.replace("__", "."): value for name, value in choices.items()}
+    values = {"resampling.replicates": 100, "published.draws": 39} | {
+        name.replace("__", "."): value for name, value in choices.items()
+    }
     return Config().replace(values, source="test")
 
 

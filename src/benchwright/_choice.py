@@ -12,7 +12,12 @@ from typing import Any, ClassVar
 
 from benchwright.errors import ConfigError
 
-KINDS: dict[type, tuple[Any, str]] = {int: (Integral, "a whole number"), float: (Real, "a number"), str: (str, "text")}
+KINDS: dict[type, tuple[Any, str]] = {
+    bool: (bool, "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "text"),
+}
 
 
 def choice(
@@ -22,7 +27,7 @@ def choice(
     why: str,
     low: float | None = None,
     high: float | None = None,
-    options: tuple[str, ...] | None = None,
+    options: tuple[str | int, ...] | None = None,
     at_most: str | None = None,
 ) -> Any:
     """Return a dataclass field that knows its unit, its reason and its allowed values.
@@ -65,11 +70,11 @@ def _checked(key: str, value: Any, kind: Any, rule: Mapping[str, Any]) -> Any:
             raise ConfigError(f"{key} must be a list with at least one entry, got {value!r}")
         return tuple(_checked(key, part, typing.get_args(kind)[0], rule) for part in value)
     accepted, what = KINDS[kind]
-    if not isinstance(value, accepted) or isinstance(value, bool):
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise ConfigError(f"{key} must be {what}, got {value!r}")
     low, high, options = rule.get("low"), rule.get("high"), rule.get("options")
     if options is not None and value not in options:
-        raise ConfigError(f"{key} must be one of {', '.join(options)}, got {value!r}")
+        raise ConfigError(f"{key} must be one of {', '.join(map(str, options))}, got {value!r}")
     if kind in (int, float) and not (
         (low is None or value >= low) and (high is None or value <= high) and abs(value) <= sys.float_info.max
     ):

@@ -224,6 +224,52 @@ class LabChoices(Checked):
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedChoices(Checked):
+    """What weights a board can publish, and how sure they are said to be."""
+
+    prefix: ClassVar[str] = "published."
+    non_negative: bool = choice(
+        True, unit="flag", why="no published weight below 0: with one, a model that solves the item loses score"
+    )
+    max_share: float | None = choice(
+        None,
+        unit="share",
+        low=0,
+        high=1,
+        why="largest share of one item, so that none rules the score; unless set, no cap",
+    )
+    equal_within: str = choice(
+        "none",
+        unit="grouping",
+        why="items of one group carry one weight, as boards of task means do: none, task, family (of the welfare "
+        "contrast), another column of the item layer, or a CSV file of task,doc_id,group",
+    )
+    fixed_shares: str | None = choice(
+        None, unit="file", why="shares that are settled already: a CSV file of task,doc_id,share"
+    )
+    at_most: int | None = choice(
+        None, unit="items", low=1, high=1_000_000_000, why="items that carry a weight; unless set, any number"
+    )
+    draws: int = choice(
+        400, unit="draws", low=1, high=100_000, why="of slopes, noise and welfare behind intervals; 39 at least at 0.95"
+    )
+    top: int = choice(
+        20, unit="items", low=1, high=1_000_000, why="heaviest items whose membership is rated over draws"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WelfareSourceChoice(Checked):
+    """A table of item values that competes with the welfare in force: welfare is sign * (value - neutral)."""
+
+    prefix: ClassVar[str] = "welfare_sources."
+    file: str = field(metadata={})
+    sign: int = field(default=1, metadata={"options": (1, -1)})
+    neutral: float = field(default=0.0, metadata={"low": -1e15, "high": 1e15})
+    column: str = field(default="value", metadata={})
+
+
+@dataclass(frozen=True, slots=True)
 class ResamplingChoices(Checked):
     """Bootstrap and permutation."""
 
@@ -233,6 +279,9 @@ class ResamplingChoices(Checked):
     seed: int = choice(1, unit="seed", low=0, high=2**63, why="same inputs and seed, same figures")
 
 
+SOURCES_WHY = (
+    "another table of item values: CSV or Parquet with task, doc_id and the column; sign and neutral are yours"
+)
 DEFAULT_PRICES = {
     "PT": Price(82.0, "10^9 pre-training tokens", "token", 1e9),
     "SFT": Price(0.20, "10^3 supervised examples", "example", 1e3),

@@ -21,19 +21,23 @@ from typing import Any
 from benchwright.choices import (
     DEFAULT_PRICES,
     PRICES_WHY,
+    SOURCES_WHY,
     EligibilityChoices,
     EstimateChoices,
     FamilyChoices,
     LabChoices,
     Price,
+    PublishedChoices,
     ResamplingChoices,
     WelfareChoices,
+    WelfareSourceChoice,
 )
 from benchwright.errors import ConfigError
 
 CONFIG_NAME = "benchwright.toml"
 HOURLY = frozenset(("gpu_hours", "usd_per_gpu_hour"))  # of one slope unit, in place of its price
 PRICED = frozenset(("usd", "per")), frozenset(("usd", "per", "unit", "units")) | HOURLY
+BUILT_IN_SOURCES = ("automation", "augmentation")  # the two framings of the judged welfare
 AXIS = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -59,11 +63,14 @@ class Config:
     eligibility: EligibilityChoices = field(default_factory=EligibilityChoices)
     estimates: EstimateChoices = field(default_factory=EstimateChoices)
     lab: LabChoices = field(default_factory=LabChoices)
+    published: PublishedChoices = field(default_factory=PublishedChoices)
     resampling: ResamplingChoices = field(default_factory=ResamplingChoices)
+    welfare_sources: Mapping[str, WelfareSourceChoice] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_axes(self.prices)
+        _check_source_names(self.welfare_sources)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """List every choice with its value, unit, default, source and reason."""
@@ -88,6 +95,10 @@ class Config:
             default = DEFAULT_PRICES[axis].usd if axis in DEFAULT_PRICES else None
             source = self.sources.get(key, "default")
             rows.append(Assumption(key, price.usd, f"US dollars per {price.per}", default, source, PRICES_WHY))
+        for name, one in self.welfare_sources.items():
+            key = f"welfare_sources.{name}"
+            value = f"{one.sign:+d} * ({one.column} of {one.file} - {one.neutral:g})"
+            rows.append(Assumption(key, value, "welfare", None, self.sources.get(key, "default"), SOURCES_WHY))
         return tuple(rows)
 
     def replace(self, values: Mapping[str, Any], *, source: str) -> Config:
@@ -103,7 +114,8 @@ class Config:
         return _apply(self, sections, source)
 
 
-SECTIONS = ("welfare", "families", "eligibility", "estimates", "lab", "resampling")
+SECTIONS = ("welfare", "families", "eligibility", "estimates", "lab", "published", "resampling")
+TABLES = ("prices", "welfare_sources")  # entries are named by the user
 
 
 def load_config(path: str | Path | None = None) -> Config:
@@ -141,7 +153,7 @@ def default_toml() -> str:
         for entry in dataclasses.fields(typing.cast(Any, spec)):
             lines.append(f"# {entry.metadata['why']} ({entry.metadata['unit']})")
             prefix = "# " if entry.default is None else ""
-            value = (1e-9 if "float" in str(entry.type) else "name") if entry.default is None else entry.default
+            value = _example(str(entry.type)) if entry.default is None else entry.default
             lines.append(f"{prefix}{entry.name} = {_toml(value)}")
         lines.append("")
     lines += [f"# {PRICES_WHY}", "[prices]"]
@@ -149,10 +161,19 @@ def default_toml() -> str:
         lines.append(
             f'{axis} = {{ usd = {price.usd}, per = "{price.per}", unit = "{price.unit}", units = {price.units:g} }}'
         )
+    lines += ["", f"# {SOURCES_WHY}", "[welfare_sources]"]
+    lines.append('# reviewers = { file = "values.csv", sign = 1, neutral = 0.0, column = "value" }')
     return "\n".join(lines) + "\n"
 
 
+def _example(kind: str) -> Any:
+    """Return a value to show where a choice is unset by default."""
+    return 1e-9 if "float" in kind else 100 if "int" in kind else "name"
+
+
 def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, tuple):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
     return f'"{value}"' if isinstance(value, str) else repr(value)
@@ -172,7 +193,7 @@ def _apply(config: Config, data: Mapping[str, Any], source: str) -> Config:
     sources = dict(config.sources)
     with _set_by(source):
         for section, entries in data.items():
-            _known(section, (*SECTIONS, "prices"), "section")
+            _known(section, (*SECTIONS, *TABLES), "section")
             if not isinstance(entries, Mapping):
                 raise ConfigError(f"`{section}` must be a table, write [{section}]")
             sources |= {f"{section}.{name}": source for name in entries}
@@ -180,6 +201,10 @@ def _apply(config: Config, data: Mapping[str, Any], source: str) -> Config:
                 _check_axes([*config.prices, *entries])
                 prices = {axis: _price(axis, entry, config.prices) for axis, entry in entries.items()}
                 changed["prices"] = dict(config.prices) | prices
+                continue
+            if section == "welfare_sources":
+                named = {name: _welfare_source(name, entry) for name, entry in entries.items()}
+                changed[section] = dict(config.welfare_sources) | named
                 continue
             chosen = getattr(config, section)
             for name in entries:
@@ -206,6 +231,28 @@ def _check_axes(axes: Iterable[str]) -> None:
             )
         if spelt.setdefault(axis.lower(), axis) != axis:
             raise ConfigError(f"unknown key in [prices]: `{axis}`", hint=f"did you mean `{spelt[axis.lower()]}`?")
+
+
+def _check_source_names(names: Iterable[str]) -> None:
+    for name in names:
+        if not AXIS.fullmatch(name) or name in BUILT_IN_SOURCES:
+            raise ConfigError(
+                f"welfare_sources: the name {name!r} must be letters, digits and _, and not "
+                f"{' or '.join(BUILT_IN_SOURCES)}",
+                hint='write NAME = { file = "values.csv", sign = 1, neutral = 0.0 }',
+            )
+
+
+def _welfare_source(name: str, entry: Any) -> WelfareSourceChoice:
+    known = tuple(spec.name for spec in dataclasses.fields(WelfareSourceChoice))
+    if not isinstance(entry, Mapping) or "file" not in entry:
+        raise ConfigError(
+            f"welfare_sources.{name} must be {{ file = TEXT, sign = 1 or -1, neutral = NUMBER }}",
+            hint='e.g. { file = "values.csv", sign = 1, neutral = 0.0, column = "value" }',
+        )
+    for key in entry:
+        _known(key, known, f"key in welfare_sources.{name}")
+    return WelfareSourceChoice(**entry)
 
 
 def _hourly(entry: Mapping[str, Any]) -> set[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from benchwright.auditing.results import ItemAudit
-from benchwright.logs.item_layer import METADATA_KEY
+from benchwright.logs.item_layer import LEVEL_KEY, METADATA_KEY
 from benchwright.logs.item_tables import ITEM
 
 
@@ -69,6 +69,11 @@ COLUMNS = (
     ItemColumn("weight_lo", "reward / score", "lower end of its interval, slopes and noise drawn again"),
     ItemColumn("weight_hi", "reward / score", "upper end of that interval"),
     ItemColumn("weight_positive", "share", "draws in which the weight is positive"),
+    ItemColumn("published_weight", "reward / score", "best weight under the constraints of [published]"),
+    ItemColumn("published_share", "share", "the same as a share of their sum"),
+    ItemColumn("published_lo", "share", "lower end of that share's interval, over the same draws"),
+    ItemColumn("published_hi", "share", "upper end of that interval"),
+    ItemColumn("published_kept", "share", "draws in which the item carries a weight under the constraints"),
     ItemColumn("weight_undetermined", "", "the data do not determine this weight; the smallest-norm one is shown"),
 )
 SLOPE_DETAILS = (
@@ -126,11 +131,11 @@ def item_layer(
     return layer.select(order).sort(*ITEM)
 
 
-def column_metadata(layer: pl.DataFrame, axes: Sequence[str]) -> dict[str, str]:
-    """Return the Parquet metadata: under ``benchwright.columns``, unit and description of each column."""
+def column_metadata(layer: pl.DataFrame, axes: Sequence[str], *, rank_level: float) -> dict[str, str]:
+    """Return the Parquet metadata: unit and description of each column, and the level of intervals of ranks."""
     known = {column.name: column for column in _ordered(axes)}
     described = {name: {"unit": known[name].unit, "description": known[name].description} for name in layer.columns}
-    return {METADATA_KEY: json.dumps(described, ensure_ascii=False)}
+    return {METADATA_KEY: json.dumps(described, ensure_ascii=False), LEVEL_KEY: repr(rank_level)}
 
 
 def _ordered(axes: Iterable[str]) -> tuple[ItemColumn, ...]:

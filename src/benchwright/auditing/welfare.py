@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
 from benchwright.auditing import _kernels as kernels
@@ -61,15 +62,8 @@ def item_welfare(
     """
     weights = rank_weights(top_k, rule)
     items = loadings.select(*ITEM).unique(maintain_order=True)
-    slots = ranked_slots(loadings, top_k)
-    row_of = items.with_row_index("row")
     columns = {}
-    for perspective in PERSPECTIVES:
-        mine = slots.filter(pl.col("perspective") == perspective).join(row_of, on=ITEM)
-        codes = np.full((items.height, top_k), -1, dtype=np.int64)
-        codes[mine["row"].to_numpy(), mine["rank"].to_numpy() - 1] = mine["activity"].replace_strict(
-            activities["activity"], pl.int_range(activities.height, eager=True)
-        )
+    for perspective, codes in ranked_codes(loadings, items, activities["activity"], top_k=top_k).items():
         value = activities.select(
             pl.when("dropped").then(None).otherwise(pl.col(VALUES[perspective])).cast(pl.Float64)
         ).to_series()
@@ -79,6 +73,22 @@ def item_welfare(
     return items.with_columns(**columns).with_columns(
         w_auto=pl.col("w_auto_raw") / scale, w_aug=pl.col("w_aug_raw") / scale
     )
+
+
+def ranked_codes(
+    loadings: pl.DataFrame, items: pl.DataFrame, activities: pl.Series, *, top_k: int
+) -> dict[str, NDArray[np.int64]]:
+    """Return per framing each item's activities by rank as places in ``activities``, (m, top_k), -1 for none."""
+    slots = ranked_slots(loadings, top_k)
+    row_of = items.select(*ITEM).with_row_index("row")
+    codes = {}
+    for perspective in PERSPECTIVES:
+        mine = slots.filter(pl.col("perspective") == perspective).join(row_of, on=ITEM)
+        codes[perspective] = np.full((items.height, top_k), -1, dtype=np.int64)
+        codes[perspective][mine["row"].to_numpy(), mine["rank"].to_numpy() - 1] = mine["activity"].replace_strict(
+            activities, pl.int_range(activities.len(), eager=True)
+        )
+    return codes
 
 
 def ranked_slots(loadings: pl.DataFrame, top_k: int) -> pl.DataFrame:
@@ -123,7 +133,7 @@ def activity_map(
         .join(judged, on="perspective")
         .with_columns(share=pl.col("n_items") / pl.col("n_judged"))
     )
-    table = activities.filter(~pl.col("dropped")).drop("dropped")
+    table = activities.filter(~pl.col("dropped")).drop("dropped", "share_auto", "share_aug", strict=False)
     for perspective in PERSPECTIVES:
         share = loaded.filter(pl.col("perspective") == perspective).select(
             "activity", pl.col("share").alias(perspective)

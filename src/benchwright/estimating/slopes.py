@@ -198,7 +198,7 @@ def _columns(measured: Measurements, fit: AxisFit, level: float) -> list[pl.Seri
     spread = np.where(seen, fits.standard_error, np.nan)  # no spread seen: no interval
     low, high = t_ends(fits.slope, spread, fits.df, level)
     logit = kernel.logit_slopes(measured.value[:, fit.columns], fit.x)
-    best, deviation = kernel.shrunk_slopes(fits.slope, spread, _groups(measured.items["task"]))
+    best, deviation = kernel.shrunk_slopes(fits.slope, spread, task_groups(measured.items["task"]))
     scale = kernel.corrected_scale(fits.slope, spread)
     values = {
         "": fits.slope,
@@ -221,7 +221,7 @@ def _columns(measured: Measurements, fit: AxisFit, level: float) -> list[pl.Seri
     return [*columns, pl.Series(name + "_n", fits.n), reason.set(reason == "", None)]
 
 
-def _groups(tasks: pl.Series) -> IntArray:
+def task_groups(tasks: pl.Series) -> IntArray:
     """Return a code for each task, one for all small tasks together."""
     table = tasks.to_frame().with_columns(n=pl.len().over("task"))
     named = table.select(pl.when(pl.col("n") >= FEW_ITEMS).then("task").rank("dense").fill_null(0)).to_series()

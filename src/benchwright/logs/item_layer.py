@@ -1,8 +1,8 @@
 """The item metadata layer of an earlier report as a source: ``items.parquet``, or the folder that holds it.
 
-The layer keeps what item tables say (welfare sums, anchor and slopes, variance and mean score, ranks with intervals),
-so that weights can be found again under other choices without the tables or logs behind it. What it does not keep
-(a judge's loadings, seeds, runs) cannot be drawn again from it.
+The layer keeps what item tables say (welfare sums, anchor and slopes, variance and mean score, ranks with intervals and
+their level), so that weights can be found again under other choices without the tables or logs behind it. What it does
+not keep (a judge's loadings, seeds, runs) cannot be drawn again from it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import polars as pl
 from polars.exceptions import ComputeError
 
 from benchwright.errors import DataError, Fault
-from benchwright.logs.item_tables import ITEM, ItemTables
+from benchwright.logs.item_tables import ITEM, PUBLISHED_LEVEL, ItemTables
 from benchwright.logs.source_file import SourceFile, read_source, utf8
 
-METADATA_KEY = "benchwright.columns"
+METADATA_KEY, LEVEL_KEY = "benchwright.columns", "benchwright.rank_level"
 LAYER, MARKER = "items.parquet", "summary.json"
 
 
@@ -51,7 +51,7 @@ def read_item_layer(path: Path, *, axes: Sequence[str], without: Sequence[str] =
     Raises
     ------
     DataError
-        The file cannot be read, names an item twice, or has none of the three sections.
+        The file cannot be read, names an item twice, has none of the three sections, or a level that is none.
     """
     faults: list[Fault] = []
     source = read_source(path, faults)
@@ -77,6 +77,7 @@ def read_item_layer(path: Path, *, axes: Sequence[str], without: Sequence[str] =
         topics=layer.select(*ITEM, "topic").drop_nulls() if "topic" in layer.columns else None,
         families=_families(layer),
         axes=() if "improvability" in without else found,
+        rank_level=_rank_level(path, source[0]),
         files=(SourceFile(path.name, len(source[0]), hashlib.sha256(source[0]).hexdigest()),),
         notes=("The source is the item layer of an earlier report: loadings, seeds and runs are not in it.",),
     )
@@ -98,6 +99,18 @@ def _section(layer: pl.DataFrame, names: dict[str, str], ranked: str | None = No
     frame = layer.select(*ITEM, *names).rename(names)
     known = pl.any_horizontal(pl.col(name).is_not_null() for name in names.values())
     return frame.filter(known)
+
+
+def _rank_level(path: Path, content: bytes) -> float:
+    """Return the level of the intervals of ranks; layers that say none are read as published tables are."""
+    stated = pl.read_parquet_metadata(io.BytesIO(content)).get(LEVEL_KEY, repr(PUBLISHED_LEVEL))
+    try:
+        level = float(stated)
+    except ValueError:
+        level = 0.0
+    if not 0 < level < 1:
+        raise DataError(f"{path}: {LEVEL_KEY} = {stated!r} is no level", hint="make the report again")
+    return level
 
 
 def _families(layer: pl.DataFrame) -> pl.DataFrame | None:

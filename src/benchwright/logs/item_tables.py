@@ -36,6 +36,7 @@ from benchwright.logs.tabular import Column, Table, header, parse_table, shown
 SECTIONS = ("welfare", "improvability", "noise")
 TABLE_FILES = ("cost.csv", "noise.csv", "welfare.csv", "gwa_welfare_scores.csv", "judge_loadings*.jsonl")
 ITEM = ("task", "doc_id")
+PUBLISHED_LEVEL = 0.95  # rank intervals of published tables are 2.5 to 97.5 % (Haupt et al.)
 MAX_SLOPE = 1e9  # score per slope unit; a larger one is a slip, and its square would overflow in the weights
 _KEY = (Column("task", "text"), Column("doc_id", "id"))
 _RANKS = tuple(Column(name, "number", required=False, empty=True) for name in ("rank_headline", "rank_lo", "rank_hi"))
@@ -45,6 +46,8 @@ ACTIVITIES = Table(
         Column("concept_id", "text"),
         Column("gwa", "text", required=False, empty=True),
         Column("n_tasks_wb", "integer", required=False, empty=True, low=0),
+        Column("p_auto", "number", required=False, empty=True),
+        Column("p_aug", "number", required=False, empty=True),
         Column("dropped", "flag"),
         Column("p_auto_15", "number", empty_where="dropped", low=1, high=5),
         Column("p_aug_15", "number", empty_where="dropped", low=1, high=5),
@@ -88,13 +91,16 @@ class ItemTables:
     simulated
         True where the figures come from a simulation and not from measurement.
     activities
-        Per rule ("share", "mean"): activity, label, n_tasks, dropped, auto, aug (values on [1,5]).
+        Per rule ("share", "mean"): activity, label, n_tasks, share_auto, share_aug (of its tasks, null where the file
+        has none), dropped, auto, aug (values on [1,5]).
     loadings
         Per judge: task, doc_id, perspective, activities (ranked list of activity ids).
     welfare, cost, noise, margins, topics, families
         The tables of the module's docstring; None where the source has none.
     axes
         Effort axes that ``cost`` has slopes for, upper case.
+    rank_level
+        Level of the intervals of ranks in ``cost`` and ``noise``.
     files, notes
         What was read, and what a reader of the report should know about it.
     """
@@ -110,6 +116,7 @@ class ItemTables:
     topics: pl.DataFrame | None = None
     families: pl.DataFrame | None = None
     axes: tuple[str, ...] = ()
+    rank_level: float = PUBLISHED_LEVEL
     files: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -290,10 +297,15 @@ class _Reader:
             )
         label = pl.col("gwa").fill_null(pl.col("concept_id")) if "gwa" in frame.columns else pl.col("concept_id")
         n_tasks = pl.col("n_tasks_wb") if "n_tasks_wb" in frame.columns else pl.lit(None, dtype=pl.Int64)
+        shares = {
+            f"share_{name}": pl.col(f"p_{name}") if f"p_{name}" in frame.columns else pl.lit(None, dtype=pl.Float64)
+            for name in ("auto", "aug")
+        }
         return frame.select(
             activity="concept_id",
             label=label,
             n_tasks=n_tasks,
+            **shares,
             dropped="dropped",
             auto="p_auto_15",
             aug="p_aug_15",

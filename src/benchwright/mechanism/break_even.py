@@ -10,13 +10,27 @@ resamples whole tasks; the slopes' own sampling error is not in it and would wid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, cast
 
 import numpy as np
+import polars as pl
 
 from benchwright._check import FloatArray
 from benchwright.auditing import _kernels as kernels
 from benchwright.auditing._kernels import IntArray
+from benchwright.choices import LabChoices
+from benchwright.config import Config
+from benchwright.errors import DataError
+from benchwright.mechanism.aggregation import ItemAggregation, evaluate_scheme
+from benchwright.mechanism.calibration import calibrate_curvature
+from benchwright.mechanism.results import Calibration
+
+FRAMINGS = {"automation": "w_auto", "augmentation": "w_aug"}
+IN_FORCE = "in force"
+STREAM = 2  # of the seed; 0 and 1 are the welfare contrasts
+NEUTRAL_POINTS = np.linspace(1.0, 5.0, 41)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +95,79 @@ def _turning(totals: FloatArray, n: int) -> FloatArray:
     turning: FloatArray = np.full(len(totals), np.nan)
     np.divide(np.einsum("ij,ij->i", pull, totals[:, n:]), size, out=turning, where=size > 0)
     return turning
+
+
+def framings_of(items: pl.DataFrame, config: Config) -> dict[str, FloatArray]:
+    """Return welfare on [1,5] under each framing, and under the mixture that is in force."""
+    framings = {name: items[column].to_numpy() for name, column in FRAMINGS.items()}
+    return framings | {IN_FORCE: items["welfare"].to_numpy() + config.welfare.neutral}
+
+
+def break_evens(
+    technology: FloatArray, items: pl.DataFrame, framings: Mapping[str, FloatArray], config: Config
+) -> dict[str, BreakEven]:
+    tasks = items["task"].rank("dense").to_numpy().astype(np.int64) - 1
+    draws = config.resampling
+    return {
+        framing: break_even(
+            technology,
+            welfare,
+            tasks,
+            replicates=draws.replicates,
+            level=draws.level,
+            rng=np.random.default_rng([draws.seed, STREAM]),
+        )
+        for framing, welfare in framings.items()
+    }
+
+
+def neutral_sweep(
+    technology: FloatArray,
+    framings: Mapping[str, FloatArray],
+    variance: FloatArray,
+    factor: FloatArray,
+    lab: LabChoices,
+) -> pl.DataFrame:
+    """Return the plain average's efficiency over neutral points, under noise diag(``variance``) + F F'.
+
+    The curvature is calibrated anew at each point, by the rule auto, unless ``lab.curvature`` is set.
+    """
+    rows = []
+    uniform = np.full(len(variance), 1.0 / len(variance))
+    for framing, stated in framings.items():
+        for neutral in NEUTRAL_POINTS:
+            welfare = stated - neutral
+            try:
+                c0 = calibrated(technology, welfare, variance, factor, replace(lab, calibration="auto")).c0
+            except DataError:  # no effort has value at this neutral point
+                rows.append((framing, float(neutral), np.nan, 0))
+                continue
+            model = ItemAggregation(
+                technology,
+                welfare,
+                risk_aversion=lab.risk_aversion,
+                noise_variance=variance,
+                noise_factor=factor,
+                curvature=c0,
+            )
+            result = evaluate_scheme(model, uniform)
+            rows.append((framing, float(neutral), result.efficiency, result.alignment))
+    schema = ["framing", "neutral", "efficiency", "alignment"]
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col("efficiency").fill_nan(None))
+
+
+def calibrated(
+    technology: FloatArray, welfare: FloatArray, variance: FloatArray, factor: FloatArray, lab: LabChoices
+) -> Calibration:
+    """Return the curvature that the configuration sets or calibrates, noise being diag(``variance``) + F F'."""
+    if lab.curvature is not None:
+        return Calibration(lab.curvature, "given", "lab.curvature is set")
+    return calibrate_curvature(
+        technology,
+        welfare,
+        noise_variance=variance,
+        noise_factor=factor,
+        risk_aversion=lab.risk_aversion,
+        budget=lab.budget,
+        rule=cast(Literal["auto", "uniform", "first-best"], lab.calibration),
+    )
