@@ -71,7 +71,9 @@ def test_the_columns_are_those_of_the_spreads(source: ItemTables) -> None:
         "uniform",
         "task_means",
         "size_weighted",
+        "averaged",
     )
+    np.testing.assert_allclose(result.items["averaged_share"].sum(), 1.0)
     risks = {one.risk_aversion for one in result.uncertainty.schemes}
     assert {1.0, 10.0, 100.0} < risks
     assert set(result.sweep.risk_aversions[::4]) < risks

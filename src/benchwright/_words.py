@@ -9,6 +9,11 @@ SCHEME_NAMES = {
     "task_means": "the mean of task means",
     "size_weighted": "task means weighted by task size",
     "user": "your weights",
+    "averaged": "weights best on average over draws",
+    "optimum": "the best weights without constraints",
+    "published": "the weights under constraints",
+    "by_task": "one weight a task",
+    "by_family": "one weight a family",
 }
 SUFFIXES = ((1e9, "billion"), (1e6, "million"))
 
@@ -65,3 +70,12 @@ def count(n: int, noun: str) -> str:
     ('1 item', '20,206 items')
     """
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def first_of(shown: int, n: int, noun: str) -> str:
+    """Return a sentence that says that only some are shown, nothing where all are.
+
+    >>> first_of(30, 149, "item"), first_of(30, 12, "item")
+    (' The first 30 of 149 items.', '')
+    """
+    return f" The first {shown} of {count(n, noun)}." if n > shown else ""

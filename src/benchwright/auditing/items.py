@@ -74,6 +74,7 @@ COLUMNS = (
     ItemColumn("published_lo", "share", "lower end of that share's interval, over the same draws"),
     ItemColumn("published_hi", "share", "upper end of that interval"),
     ItemColumn("published_kept", "share", "draws in which the item carries a weight under the constraints"),
+    ItemColumn("averaged_share", "share", "share under the same constraints that is best on average over draws"),
     ItemColumn("weight_undetermined", "", "the data do not determine this weight; the smallest-norm one is shown"),
 )
 SLOPE_DETAILS = (

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchwright._check import FloatArray
 from benchwright.auditing.results import ItemAudit
 from benchwright.choices import LabChoices
 from benchwright.config import BUILT_IN_SOURCES, Config
@@ -28,7 +29,7 @@ from benchwright.mechanism.break_even import BreakEven, break_evens, calibrated,
 from benchwright.mechanism.draws import draw_game, full_covariance
 from benchwright.mechanism.item_groups import fixed_shares, item_groups
 from benchwright.mechanism.moved_slopes import shrinkage_notes
-from benchwright.mechanism.results import Calibration, OptimalWeights, RiskSweep, SchemeResult
+from benchwright.mechanism.results import Calibration, OptimalWeights, RiskSweep, SchemeResult, shares_of
 from benchwright.mechanism.schemes import effort_of, schemes_of
 from benchwright.mechanism.sensitivity import price_of
 from benchwright.mechanism.uncertainty import OPTIMUM, WeightUncertainty
@@ -36,6 +37,7 @@ from benchwright.mechanism.weighed_items import joined_items, priced_axes, slope
 from benchwright.mechanism.welfare_sources import WelfarePath, WelfareSource, welfare_path
 
 SWEEP_DECADES = np.linspace(-3, 3, 25)
+AVERAGED = "averaged"
 EVERY = 4  # of the risk aversions of the sweep, one a decade, have intervals
 
 
@@ -51,7 +53,9 @@ class ItemWeights:
         task, doc_id, welfare (centred), weight (reward / score), weight_share, weight_undetermined,
         uniform_share, published_weight, published_share, and the statistics the weight rests on. Where something can
         be drawn: weight_lo, weight_hi, weight_positive, published_lo, published_hi (of the share) and published_kept
-        (part of the draws in which the item carries a published weight).
+        (part of the draws in which the item carries a published weight). Where slopes can: averaged_share, of the
+        weights under the same constraints that are best on average over draws; other draws judge them as the scheme
+        "averaged".
     optimum
         v* at the configured risk aversion.
     schemes
@@ -163,10 +167,6 @@ def weigh_items(
         axes=axes,
     )
     optimum = optimal_weights(model)
-    directions = schemes_of(items, audit, user_weights, notes)
-    schemes = {
-        name: evaluate_scheme(model, direction, name=name, optimum=optimum) for name, direction in directions.items()
-    }
     gain = float(np.square(welfare @ technology).sum()) / calibration.c0
     risk = float(variance @ np.square(welfare) + np.square(welfare @ factor).sum())
     balanced = gain / risk if risk > 0 else np.nan
@@ -179,18 +179,26 @@ def weigh_items(
     rules = boards.constraints_of(groups, config, fixed)
     solved = {name: optimal_weights(model, rule, optimum=optimum) for name, rule in rules.items()}
     published = solved[boards.PUBLISHED]
+    draws = draw_game(
+        model,
+        items,
+        prices,
+        config,
+        estimates=estimates,
+        tables=tables,
+        improvability=audit.improvability,
+        noise=audit.noise,
+    )
+    directions = schemes_of(items, audit, user_weights, notes)
+    averaged = boards.averaged_weights(model, draws, rules, config)
+    if averaged is not None:
+        directions[AVERAGED] = averaged
+    schemes = {
+        name: evaluate_scheme(model, direction, name=name, optimum=optimum) for name, direction in directions.items()
+    }
     uncertainty = boards.uncertainty_of(
         model,
-        draw_game(
-            model,
-            items,
-            prices,
-            config,
-            estimates=estimates,
-            tables=tables,
-            improvability=audit.improvability,
-            noise=audit.noise,
-        ),
+        draws,
         boards.held(rules, solved, config),
         directions,
         risk_aversions=np.array([*_tabulated(config.lab), *grid[::EVERY]]),
@@ -205,7 +213,7 @@ def weigh_items(
     others = {} if sources is None else {name: one.welfare(items, name=name) for name, one in sources.items()}
     return ItemWeights(
         model=model,
-        items=items.with_columns(**_columns(optimum, published, uncertainty)),
+        items=items.with_columns(**_columns(optimum, published, averaged, uncertainty)),
         optimum=optimum,
         schemes=schemes,
         tabulated=risk_sweep(model, _tabulated(config.lab), directions),
@@ -234,7 +242,10 @@ def weigh_items(
 
 
 def _columns(
-    optimum: OptimalWeights, published: OptimalWeights, uncertainty: WeightUncertainty | None
+    optimum: OptimalWeights,
+    published: OptimalWeights,
+    averaged: FloatArray | None,
+    uncertainty: WeightUncertainty | None,
 ) -> dict[str, Any]:
     """Return the columns of weights that the items gain."""
     m = optimum.weights.size
@@ -248,6 +259,8 @@ def _columns(
         "published_weight": published.weights,
         "published_share": pl.Series(published.shares).fill_nan(None),
     }
+    if averaged is not None:
+        columns["averaged_share"] = shares_of(averaged)
     if uncertainty is None:
         return columns
     free, bound = uncertainty.spreads[OPTIMUM], uncertainty.spreads[boards.PUBLISHED]

@@ -14,7 +14,8 @@ from benchwright._words import count
 from benchwright.config import Config
 from benchwright.errors import UsageError
 from benchwright.estimating._resampling import tail_count
-from benchwright.mechanism.aggregation import ItemAggregation
+from benchwright.mechanism.aggregation import ItemAggregation, optimal_weights
+from benchwright.mechanism.averaged import averaged_game
 from benchwright.mechanism.constraints import Constraints
 from benchwright.mechanism.draws import GameDraws
 from benchwright.mechanism.results import OptimalWeights
@@ -72,6 +73,20 @@ def held(
         left_out: dict[int | str, float] = dict.fromkeys(np.flatnonzero(weights == 0).tolist(), 0.0)
         rule = replace(rule, fixed_shares=left_out)
     return dict(rules) | {PUBLISHED: rule}
+
+
+def averaged_weights(
+    model: ItemAggregation, draws: GameDraws, rules: Mapping[str, Constraints], config: Config
+) -> FloatArray | None:
+    """Return the weights (m,) under the constraints that are best on average over draws of slopes.
+
+    None where slopes cannot be drawn or there is no room for enough draws, where no weights help, and with ``at_most``.
+    """
+    if "slopes" not in draws.parts or config.published.at_most is not None:
+        return None
+    game = averaged_game(model, draws.of(model))
+    found = None if game is None else optimal_weights(game, rules[PUBLISHED]).weights
+    return found if found is not None and found.any() else None
 
 
 def uncertainty_of(
