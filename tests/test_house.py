@@ -21,6 +21,7 @@ ORDER = (
     {"simulate", "datasets"},
     {"auditing"},
     {"mechanism"},
+    {"board"},
     {"report"},
     {"pipeline"},
     {"cli"},

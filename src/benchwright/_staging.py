@@ -15,9 +15,69 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchwright.errors import UsageError
+
 _RANDOM = re.compile(r"[a-z0-9_]{8}", re.ASCII)  # what mkdtemp appends
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A kind of folder that commands write: what it is called, and the files that tell an earlier one."""
+
+    what: str
+    markers: tuple[str, ...]
+
+    def check(self, target: Path, *, overwrite: bool) -> None:
+        """Raise unless ``target`` is new, empty, or an earlier folder of this kind that may be overwritten.
+
+        One that a killed run had moved aside is put back first, so that it counts as there.
+        """
+        elsewhere = "choose another folder with -o"
+        if Path.cwd().is_relative_to(target.resolve()):  # it would be moved away under the caller's feet
+            raise UsageError(
+                f"output {target} is the working directory or holds it", hint="name a folder inside it, e.g. -o out/"
+            )
+        parent = target.parent
+        while not parent.exists():
+            parent = parent.parent
+        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+            why = "cannot be written" if parent.is_dir() else "is not a folder"
+            raise UsageError(f"output {target}: {parent} {why}", hint=elsewhere)
+        if parent == target.parent:
+            recover(target)
+        if target.is_symlink() or (target.exists() and not target.is_dir()):
+            raise UsageError(f"output {target} is not a folder", hint=elsewhere)
+        if not target.is_dir() or not any(target.iterdir()):
+            return
+        if not all((target / name).is_file() for name in self.markers):
+            raise UsageError(
+                f"output folder {target} is not empty and holds no {self.what}", hint="choose a new folder with -o"
+            )
+        if not overwrite:
+            raise UsageError(
+                f"output folder {target} already holds a {self.what}",
+                hint="add --overwrite, or choose a new folder with -o",
+            )
+
+    @contextmanager
+    def whole(self, target: Path, *, overwrite: bool) -> Iterator[Path]:
+        """Yield a folder that becomes ``target`` when the block ends, and vanishes if it fails."""
+        doing = "write beside"
+        try:
+            self.check(target, overwrite=overwrite)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with staging(target) as stage:
+                doing = "write"
+                yield stage
+                self.check(target, overwrite=overwrite)  # another run may have written there meanwhile
+                move_in(stage, target)
+        except OSError as error:
+            raise UsageError(
+                f"cannot {doing} {target}: {error.strerror}", hint="choose another folder with -o"
+            ) from None
 
 
 @contextmanager

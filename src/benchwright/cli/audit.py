@@ -13,20 +13,24 @@ from benchwright.cli.options import (
     ConfigFile,
     Json,
     Judge,
+    Metric,
     Out,
+    Overwrite,
+    Runs,
     Set,
     Source,
     Weights,
+    Welfare,
     Without,
     app,
+    check_welfare,
+    configured,
     emit,
     note,
     print_json,
     progress,
     safe,
-    settings,
 )
-from benchwright.errors import UsageError
 
 
 @app.command(
@@ -41,15 +45,13 @@ def audit(
     without: Without = None,
     judge: Judge = None,
     weights: Weights = None,
-    metric: Annotated[str | None, typer.Option(help="Panel: the item's score, e.g. acc or choice:p_gold_char.")] = None,
-    runs: Annotated[
-        Path | None, typer.Option(help="Panel: a table of runs (name, seed, axis, dose, unit, ...).")
-    ] = None,
-    welfare: Annotated[Path | None, typer.Option(help="Panel: folder with the welfare tables of its items.")] = None,
+    metric: Metric = None,
+    runs: Runs = None,
+    welfare: Welfare = None,
     engine: Annotated[str, typer.Option(help="Panel: what computes: polars, duckdb or spark.")] = "polars",
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave report.html out.")] = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave figures/ out.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report in OUT.")] = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """The main job: audit items, find weights, write a report folder.
@@ -58,20 +60,14 @@ def audit(
     as SOURCE supports them.
     """
     from benchwright import pipeline
-    from benchwright.config import load_config
-    from benchwright.report.build import check_target, write_report
+    from benchwright.report.build import REPORT, write_report
     from benchwright.report.summary import summary_text
 
-    check_target(out, overwrite=overwrite)
-    if welfare is not None and not welfare.is_dir():
-        raise UsageError(
-            f"--welfare {welfare}: no such folder", hint="name the folder with the welfare tables of the items"
-        )
-    choices = load_config(config).replace(settings(() if set_ is None else set_), source="--set")
+    REPORT.check(out, overwrite=overwrite)
+    check_welfare(welfare)
+    choices = configured(config, set_, {"--metric": ("estimates.metric", metric)})
     if families is not None:
         choices = choices.replace({"families.welfare": families, "families.robustness": families}, source="--families")
-    if metric is not None:
-        choices = choices.replace({"estimates.metric": metric}, source="--metric")
     say = progress()
     report = pipeline.audit(
         source,

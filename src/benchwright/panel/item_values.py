@@ -149,7 +149,7 @@ def _offered(parts: Sequence[pl.LazyFrame]) -> pl.DataFrame:
         for number, part in enumerate(parts)
     ]
     table = pl.concat(pl.collect_all(summaries)).sort("number", "run", "task", "metric", "filter", "part")
-    return table.with_columns(entry=_entry(), measure=measure_name())
+    return table.with_columns(entry=entry_name(), measure=measure_name())
 
 
 def _placed(part: pl.LazyFrame, used: pl.DataFrame, errors: Errors, *, whole: bool) -> pl.LazyFrame:
@@ -168,7 +168,7 @@ def _placed(part: pl.LazyFrame, used: pl.DataFrame, errors: Errors, *, whole: bo
     return placed.filter(pl.col("value").is_not_null())
 
 
-def _entry() -> pl.Expr:
+def entry_name() -> pl.Expr:
     """model@revision, with whatever else tells two entries of one model apart."""
     parts = [
         pl.col("model"),

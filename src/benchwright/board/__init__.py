@@ -1,0 +1,1 @@
+"""Leaderboards scored with published weights: schemes, missing items, scales, uncertainty, frozen boards."""
