@@ -22,29 +22,39 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)\)")
 
 
-def commands() -> list[str]:
-    """Every ``benchwright ...`` that a console block of the README holds, without its set-up."""
+def blocks() -> list[list[str]]:
+    """The commands ``benchwright ...`` of each console block of the README, without its set-up."""
     found = []
     for block in CONSOLE.findall((ROOT / "README.md").read_text(encoding="utf-8")):
-        for line in block.strip().splitlines():
-            last = line.rsplit("&&", 1)[-1].strip()
-            if Path(last.split()[0]).name == "benchwright":
-                found.append(last)
+        lines = [line.rsplit("&&", 1)[-1].strip() for line in block.strip().splitlines()]
+        found.append([line for line in lines if Path(line.split()[0]).name == "benchwright"])
     return found
+
+
+def commands() -> list[str]:
+    """Those that stand for themselves: not of a block that goes on with what its first command made."""
+    return [line for block in blocks() if not is_chain(block) for line in block]
+
+
+def is_chain(block: list[str]) -> bool:
+    return any("board/" in line for line in block)
 
 
 def a_log_and_its_panel(folder: Path, *, ingested: bool) -> None:
     """Write ``runs/`` with one small log and, if wanted, read it into ``panel/``."""
     (folder / "runs").mkdir()
-    rows = [
-        {"model": model, "task": "sums", "item_id": item, "score": (item + skill) % 3 % 2}
-        for skill, model in enumerate(("org/a", "org/b"))
-        for item in range(6)
-    ]
-    text = "".join(f"{json.dumps(row)}\n" for row in rows)
-    (folder / "runs" / "scores.jsonl").write_text(text, encoding="utf-8")
+    write_log(folder / "runs" / "scores.jsonl", "org/a", "org/b")
     if ingested:
         read_logs(folder / "runs", folder / "panel")
+
+
+def write_log(path: Path, *models: str) -> None:
+    rows = [
+        {"model": model, "task": "sums", "item_id": item, "score": (item + len(model) + place) % 3 % 2}
+        for place, model in enumerate(models)
+        for item in range(6)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", commands())
@@ -72,7 +82,7 @@ def test_commands_of_the_readme_run(
         (tmp_path / into.strip()).write_text(printed.out, encoding="utf-8")
         assert load_config(into.strip()).sources, "benchwright does not read what it printed"
         return
-    if "audit" not in command:
+    if command.split()[1] != "audit":
         return
     folders = [path for path in tmp_path.iterdir() if path.is_dir() and path.name not in ("runs", "panel")]
     assert folders, f"{command} made nothing"
@@ -80,6 +90,25 @@ def test_commands_of_the_readme_run(
         board = "leaderboard.csv" if "panel/" in command else "weights.csv"
         for name in ("report.html", "items.parquet", board, "summary.json", "tables", "figures"):
             assert (folder / name).exists()
+
+
+def test_a_block_that_goes_on_with_what_it_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (block,) = [block for block in blocks() if is_chain(block)]
+    monkeypatch.chdir(tmp_path)
+    a_log_and_its_panel(tmp_path, ingested=True)
+    (tmp_path / "new-model-logs").mkdir()
+    write_log(tmp_path / "new-model-logs" / "scores.jsonl", "org/new")
+    for command in block:
+        monkeypatch.setattr(sys, "argv", shlex.split(command))
+        with pytest.raises(SystemExit) as left:
+            main()
+        printed = capfd.readouterr()
+        assert left.value.code in (0, None), printed.err
+        assert printed.out.strip()
+    boards = [(tmp_path / name / "leaderboard.csv").read_text(encoding="utf-8") for name in ("board", "grown")]
+    assert ["org/new" in text for text in boards] == [False, True]
 
 
 def test_the_readme_has_its_two_commands() -> None:

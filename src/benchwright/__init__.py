@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from benchwright.board.aggregate import aggregate
+    from benchwright.board.compare import compare, write_changes
+    from benchwright.board.folder import write_board
+    from benchwright.board.rescore import add_models, rescore
+    from benchwright.board.results import Leaderboard
+    from benchwright.board.rule_table import other_rules
+    from benchwright.board.scheme import WeightScheme, read_scheme
+    from benchwright.board.values import BoardValues
     from benchwright.config import Config, load_config
     from benchwright.datasets import list_datasets, load_dataset
     from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, NoWeightsError, UsageError
@@ -29,11 +37,16 @@ if TYPE_CHECKING:
         seed_factor,
     )
     from benchwright.mechanism.calibration import calibrate_curvature
+    from benchwright.mechanism.constraints import Constraints, GroupShares
+    from benchwright.mechanism.results import OptimalWeights
+    from benchwright.mechanism.sensitivity import WeightSensitivity, price_of, weight_sensitivity
+    from benchwright.mechanism.uncertainty import weight_uncertainty
+    from benchwright.mechanism.welfare_sources import WelfareSource, welfare_path
     from benchwright.panel.ingest import read_logs
     from benchwright.panel.panel import Panel
     from benchwright.panel.scores import compare_models, score_table
     from benchwright.pipeline import audit
-    from benchwright.report.build import write_report
+    from benchwright.report.build import write_report, write_weights
     from benchwright.simulate import PanelSimulation, Simulation, draw_panel, simulate_item_tables
 
 _HOME = {
@@ -57,6 +70,27 @@ _HOME = {
     "calibrate_curvature": "mechanism.calibration",
     "risk_sweep": "mechanism.aggregation",
     "seed_factor": "mechanism.aggregation",
+    "Constraints": "mechanism.constraints",
+    "OptimalWeights": "mechanism.results",
+    "WeightSensitivity": "mechanism.sensitivity",
+    "GroupShares": "mechanism.constraints",
+    "price_of": "mechanism.sensitivity",
+    "weight_sensitivity": "mechanism.sensitivity",
+    "weight_uncertainty": "mechanism.uncertainty",
+    "welfare_path": "mechanism.welfare_sources",
+    "WelfareSource": "mechanism.welfare_sources",
+    "aggregate": "board.aggregate",
+    "rescore": "board.rescore",
+    "add_models": "board.rescore",
+    "write_board": "board.folder",
+    "BoardValues": "board.values",
+    "Leaderboard": "board.results",
+    "WeightScheme": "board.scheme",
+    "read_scheme": "board.scheme",
+    "other_rules": "board.rule_table",
+    "compare": "board.compare",
+    "write_changes": "board.compare",
+    "write_weights": "report.build",
     "Simulation": "simulate",
     "simulate_item_tables": "simulate",
     "PanelSimulation": "simulate",
@@ -71,20 +105,31 @@ _HOME = {
 
 __all__ = [
     "BenchwrightError",
+    "BoardValues",
     "Config",
     "ConfigError",
+    "Constraints",
     "DataError",
     "FetchError",
+    "GroupShares",
     "ItemAggregation",
     "ItemTables",
+    "Leaderboard",
     "NoWeightsError",
+    "OptimalWeights",
     "Panel",
     "PanelEstimates",
     "PanelSimulation",
     "Simulation",
     "UsageError",
+    "WeightScheme",
+    "WeightSensitivity",
+    "WelfareSource",
+    "add_models",
+    "aggregate",
     "audit",
     "calibrate_curvature",
+    "compare",
     "compare_models",
     "draw_panel",
     "estimate_panel",
@@ -93,13 +138,23 @@ __all__ = [
     "load_config",
     "load_dataset",
     "optimal_weights",
+    "other_rules",
+    "price_of",
     "read_item_tables",
     "read_logs",
+    "read_scheme",
+    "rescore",
     "risk_sweep",
     "score_table",
     "seed_factor",
     "simulate_item_tables",
+    "weight_sensitivity",
+    "weight_uncertainty",
+    "welfare_path",
+    "write_board",
+    "write_changes",
     "write_report",
+    "write_weights",
 ]
 
 

@@ -13,6 +13,10 @@ from benchwright.auditing.families import PRESETS
 from benchwright.auditing.item_audit import audit_items
 from benchwright.auditing.panel_tables import panel_tables
 from benchwright.auditing.results import ItemAudit
+from benchwright.board.measured import measured_board
+from benchwright.board.results import Leaderboard
+from benchwright.board.rules import ScoringRules
+from benchwright.board.scoring import score_board
 from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
@@ -21,10 +25,15 @@ from benchwright.logs.item_layer import layer_path, read_item_layer
 from benchwright.logs.item_tables import ITEM, SECTIONS, TABLE_FILES, ItemTables, read_item_tables
 from benchwright.logs.source_file import SourceFile, read_source
 from benchwright.logs.user_weights import read_user_weights
+from benchwright.mechanism.item_groups import FILES
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
+from benchwright.mechanism.welfare_sources import read_welfare_sources
 from benchwright.panel.ingest import MANIFEST
-from benchwright.report.contents import AuditReport
+from benchwright.report.contents import NO_SCORES, AuditReport
+from benchwright.report.weight_files import published_scheme
 from benchwright.simulate import simulate_item_tables
+
+BOARD_DRAWS = 1000
 
 
 def audit(
@@ -101,10 +110,12 @@ def audit(
         tables = _with_file(tables, file)
     say("audit")
     items = audit_items(tables, choices, estimates=estimates)
-    tables = _with_family_files(tables, choices)
+    tables = _with_named_files(tables, choices)
     say("weights")
-    weighed, why = _weigh(items, choices, own, estimates)
-    return AuditReport(tables, items, weighed, why, choices, __version__, estimates)
+    weighed, why = _weigh(items, choices, own, estimates, tables)
+    say("leaderboard")
+    board, no_board = _board(weighed, why, estimates, choices)
+    return AuditReport(tables, items, weighed, why, choices, __version__, estimates, board, no_board)
 
 
 def is_panel(source: str | Path) -> bool:
@@ -187,25 +198,33 @@ def _with_file(tables: ItemTables, file: SourceFile) -> ItemTables:
     return tables if file in tables.files else replace(tables, files=(*tables.files, file))
 
 
-def _with_family_files(tables: ItemTables, config: Config) -> ItemTables:
-    """Add the family maps that the configuration names as files to the files of the report."""
-    families = config.families
-    for name in (families.welfare, families.robustness, families.noise):
-        if name != "auto" and name not in PRESETS:
-            faults: list[Fault] = []
-            source = read_source(Path(name), faults)
-            if source is None:
-                raise DataError(f"family map {name} cannot be used", faults=faults)
-            tables = _with_file(tables, source[1])
+def _with_named_files(tables: ItemTables, config: Config) -> ItemTables:
+    """Add the files that the configuration names to the files of the report."""
+    families, published = config.families, config.published
+    maps = (families.welfare, families.robustness, families.noise)
+    names = [name for name in maps if name != "auto" and name not in PRESETS]
+    names += [name for name in (published.equal_within, published.fixed_shares) if name and Path(name).suffix in FILES]
+    names += [source.file for source in config.welfare_sources.values()]
+    for name in dict.fromkeys(names):
+        faults: list[Fault] = []
+        source = read_source(Path(name), faults)
+        if source is None:
+            raise DataError(f"{name} cannot be used", faults=faults)
+        tables = _with_file(tables, source[1])
     return tables
 
 
 def _weigh(
-    audit: ItemAudit, config: Config, own: pl.DataFrame | None, estimates: PanelEstimates | None
+    audit: ItemAudit,
+    config: Config,
+    own: pl.DataFrame | None,
+    estimates: PanelEstimates | None,
+    tables: ItemTables,
 ) -> tuple[ItemWeights | None, str | None]:
     """Return the weights, or why the source supports none; who gave weights of their own wants them judged."""
+    sources = read_welfare_sources(config.welfare_sources)
     try:
-        weighed = weigh_items(audit, config, user_weights=own, estimates=estimates)
+        weighed = weigh_items(audit, config, user_weights=own, estimates=estimates, tables=tables, sources=sources)
     except NoWeightsError as error:
         if own is not None:
             raise
@@ -216,3 +235,22 @@ def _weigh(
             hint="give at least one of the items in weights.csv of a run without --weights another weight",
         )
     return weighed, None
+
+
+def _board(
+    weights: ItemWeights | None, why: str | None, estimates: PanelEstimates | None, config: Config
+) -> tuple[Leaderboard | None, str | None]:
+    """Return a panel's models under the published weights, or why there is no such board."""
+    if estimates is None:
+        return None, NO_SCORES
+    if estimates.models is None:
+        return None, estimates.reasons.get("models")
+    scheme = None if weights is None else published_scheme(weights, config)
+    if scheme is None:
+        return None, why if weights is None else f"{weights.published.status}, so all published weights are 0"
+    draws = config.resampling
+    rules = ScoringRules(replicates=BOARD_DRAWS, confidence=draws.level, seed=draws.seed)
+    try:
+        return score_board(measured_board(estimates.measured), scheme, rules=rules), None
+    except (DataError, UsageError) as error:
+        return None, error.message

@@ -6,21 +6,27 @@ or is interrupted leaves the target as it was; after one that was killed, the ne
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
-from benchwright._staging import move_in, recover, staging
+from benchwright._staging import Output
 from benchwright.auditing.items import column_metadata
-from benchwright.errors import UsageError
-from benchwright.logs.item_tables import ITEM
+from benchwright.errors import NoWeightsError
 from benchwright.report.contents import AuditReport
 from benchwright.report.summary import summary_text
-from benchwright.report.tables import csv_text, tables
+from benchwright.report.tables import ReportTable, csv_text, tables
+from benchwright.report.weight_files import (
+    averaged_scheme,
+    published_scheme,
+    sensitivity_table,
+    task_scheme,
+    weight_table,
+)
 
-MARKER = "summary.json"  # a folder that holds it is a report, and may be overwritten on request
+MARKER = "summary.json"
+REPORT = Output("report", (MARKER,))
+SCHEMES = {"scheme": published_scheme, "averaged_scheme": averaged_scheme, "task_scheme": task_scheme}
 Progress = Callable[[str], None]
 
 
@@ -33,9 +39,9 @@ def write_report(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Path:
-    """Write items.parquet, weights.csv, leaderboard.csv, summary.json, tables/, report.html and figures/.
+    """Write items.parquet, weights.csv, scheme.json, leaderboard.csv, rescored.csv, summary.json and more.
 
-    The last two can be left out; weights and leaderboard are there where the source supports them.
+    The page and the figures can be left out; weights and boards are there where the source supports them.
 
     Parameters
     ----------
@@ -44,7 +50,7 @@ def write_report(
     out
         Target folder: new or empty, or an earlier report with ``overwrite=True``.
     page, figures
-        Whether to write report.html, and figures/ as SVG and PNG.
+        Whether to write report.html, and figures/ as SVG and PNG, beside tables/.
     progress
         Called with a short text at each step.
 
@@ -55,7 +61,7 @@ def write_report(
     """
     say = (lambda _: None) if progress is None else progress
     target = Path(out)
-    with _whole(target, overwrite=overwrite) as stage:
+    with REPORT.whole(target, overwrite=overwrite) as stage:
         say("tables")
         _write_numbers(report, stage)
         if page or figures:
@@ -63,22 +69,58 @@ def write_report(
     return target
 
 
+def write_weights(report: AuditReport, out: str | Path, *, overwrite: bool = False) -> Path:
+    """Write weights.csv, scheme.json, sensitivity.csv, tables/ and summary.json; ``out`` as for a report.
+
+    Raises
+    ------
+    NoWeightsError
+        The source supports no weights; the error says why.
+    UsageError
+        As for :func:`write_report`.
+    """
+    if report.weights is None:
+        raise NoWeightsError(report.no_weights or "the source supports no weights")
+    target = Path(out)
+    with REPORT.whole(target, overwrite=overwrite) as stage:
+        _write_weights(report, stage)
+        _write(stage / "sensitivity.csv", csv_text(sensitivity_table(report.weights)))
+        _write_tables(stage, (table for table in tables(report) if table.section == "weights"))
+        _write(stage / MARKER, summary_text(report))
+    return target
+
+
 def _write_numbers(report: AuditReport, stage: Path) -> None:
     items = report.items
     axes = report.audit.improvability.axes if report.audit.improvability is not None else ()
-    items.write_parquet(stage / "items.parquet", metadata=column_metadata(items, axes))
-    if report.weights is not None:
-        columns = [*ITEM, "weight", "weight_share", "uniform_share", "weight_undetermined"]
-        columns += [name for name in ("weight_lo", "weight_hi", "weight_positive") if name in report.items.columns]
-        _write(stage / "weights.csv", csv_text(report.weights.items.select(columns)))
+    level = report.source.rank_level if report.estimates is None else report.config.resampling.level
+    items.write_parquet(stage / "items.parquet", metadata=column_metadata(items, axes, rank_level=level))
+    _write_weights(report, stage)
     if report.estimates is not None and report.estimates.models is not None:
         _write(stage / "leaderboard.csv", csv_text(report.estimates.models.frame))
+    if report.board is not None:
+        _write(stage / "rescored.csv", csv_text(report.board.frame))
+    _write_tables(stage, tables(report))
+    _write(stage / MARKER, summary_text(report))
+
+
+def _write_weights(report: AuditReport, stage: Path) -> None:
+    weights = report.weights
+    if weights is None:
+        return
+    _write(stage / "weights.csv", csv_text(weight_table(weights)))
+    for name, scheme_of in SCHEMES.items():
+        found = scheme_of(weights, report.config)
+        if found is not None:
+            _write(stage / f"{name}.json", found.to_json())
+
+
+def _write_tables(stage: Path, shown: Iterable[ReportTable]) -> None:
     folder = stage / "tables"
     folder.mkdir()
-    for table in tables(report):
+    for table in shown:
         _write(folder / f"{table.name}.csv", table.csv())
         _write(folder / f"{table.name}.tex", table.latex())
-    _write(stage / MARKER, summary_text(report))
 
 
 def _write_pictures(report: AuditReport, stage: Path, *, page: bool, figures: bool, say: Progress) -> None:
@@ -109,49 +151,3 @@ def _write_pictures(report: AuditReport, stage: Path, *, page: bool, figures: bo
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
-
-
-@contextmanager
-def _whole(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Yield a folder that becomes ``target`` when the block ends, and vanishes if it fails."""
-    doing = "write beside"
-    try:
-        check_target(target, overwrite=overwrite)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with staging(target) as stage:
-            doing = "write"
-            yield stage
-            check_target(target, overwrite=overwrite)  # another run may have written there meanwhile
-            move_in(stage, target)
-    except OSError as error:
-        raise UsageError(f"cannot {doing} {target}: {error.strerror}", hint="choose another folder with -o") from None
-
-
-def check_target(target: Path, *, overwrite: bool) -> None:
-    """Raise unless ``target`` is new, empty, or an earlier report that may be overwritten.
-
-    A report that a killed run had moved aside is put back first, so that it counts as there.
-    """
-    if Path.cwd().is_relative_to(target.resolve()):  # it would be moved away under the caller's feet
-        raise UsageError(
-            f"output {target} is the working directory or holds it",
-            hint="name a folder inside it, e.g. -o out/",
-        )
-    parent = target.parent
-    while not parent.exists():
-        parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        what = "cannot be written" if parent.is_dir() else "is not a folder"
-        raise UsageError(f"output {target}: {parent} {what}", hint="choose another folder with -o")
-    if parent == target.parent:
-        recover(target)
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise UsageError(f"output {target} is not a folder", hint="choose another folder with -o")
-    if not target.is_dir() or not any(target.iterdir()):
-        return
-    if not (target / MARKER).is_file():
-        raise UsageError(f"output folder {target} is not empty and holds no report", hint="choose a new folder with -o")
-    if not overwrite:
-        raise UsageError(
-            f"output folder {target} already holds a report", hint="add --overwrite, or choose a new folder with -o"
-        )

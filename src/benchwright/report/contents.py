@@ -9,11 +9,13 @@ import polars as pl
 
 from benchwright.auditing.items import item_layer
 from benchwright.auditing.results import ItemAudit
+from benchwright.board.results import Leaderboard
 from benchwright.config import Config
 from benchwright.estimating.estimates import PanelEstimates
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights
 
+OF_WEIGHTS = ("weight", "published_", "averaged_")  # how columns of weights begin
 NO_SCORES = "the source has item statistics but no scores per model, so there is no leaderboard to score again"
 
 
@@ -35,6 +37,8 @@ class AuditReport:
         Version of benchwright.
     estimates
         What a panel says, None where the source is item tables.
+    board
+        A panel's models under the published weights, None where there are none; then ``no_board`` says why.
     """
 
     source: ItemTables
@@ -44,14 +48,16 @@ class AuditReport:
     config: Config
     version: str
     estimates: PanelEstimates | None = None
+    board: Leaderboard | None = None
+    no_board: str | None = NO_SCORES
 
     @property
     def items(self) -> pl.DataFrame:
         """The item metadata layer, one row per (task, doc_id)."""
         weights = None
         if self.weights is not None:
-            names = ("weight", "weight_share", "weight_undetermined", "weight_lo", "weight_hi", "weight_positive")
-            weights = self.weights.items.select(*ITEM, *(name for name in names if name in self.weights.items.columns))
+            names = [name for name in self.weights.items.columns if name.startswith(OF_WEIGHTS)]
+            weights = self.weights.items.select(*ITEM, *names)
         return item_layer(self.audit, topics=self.source.topics, weights=weights)
 
     @property
@@ -66,6 +72,10 @@ class AuditReport:
             notes.append(f"No weights: {self.no_weights}.")
         if self.no_leaderboard is not None:
             notes.append(f"No leaderboard.csv: {self.no_leaderboard}.")
+        if self.board is not None:
+            notes += [f"Board under the published weights: {note}." for note in self.board.notes]
+        elif self.no_board is not None and self.no_board != self.no_leaderboard:
+            notes.append(f"No board under the published weights: {self.no_board}.")
         return tuple(dict.fromkeys(notes))
 
     @property

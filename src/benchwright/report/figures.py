@@ -13,13 +13,13 @@ from typing import Any
 
 import altair as alt
 
-from benchwright._words import count, percent
+from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
 from benchwright.estimating.estimates import PanelEstimates
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
 from benchwright.report.contents import AuditReport
-from benchwright.report.figures_weights import weight_figures
+from benchwright.report.figures_weights import board_figures, weight_figures
 from benchwright.report.style import WIDTH, Chart
 
 PNG_SCALE = 2.0
@@ -136,6 +136,7 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
     if report.estimates is not None:
         yield from _panel(report, report.estimates)
     yield from weight_figures(report)
+    yield from board_figures(report)
 
 
 def _has_curve(report: AuditReport) -> bool:
@@ -201,7 +202,7 @@ def _panel_noise(noise: NoiseAudit, estimates: PanelEstimates) -> Iterator[_Row]
         "Shares of the variance: what a seed keeps at all checkpoints, what it moves at single ones, the sampling of "
         f"answers, and the drawing of other {unit}s like these. In brackets the standard deviation of one run's score "
         f"on these {unit}s. A part estimated below 0 has no bar; with one checkpoint all that moves is under seed."
-        + _first(panel_charts.MAX_SCOPES, panel_charts.mixed_scopes(aggregate).height, "task"),
+        + first_of(panel_charts.MAX_SCOPES, panel_charts.mixed_scopes(aggregate).height, "task"),
         panel_charts.variance_components(aggregate),
     )
 
@@ -230,7 +231,7 @@ def _panel(report: AuditReport, estimates: PanelEstimates) -> Iterator[_Row]:
         )
     models = estimates.models
     if models is not None and models.frame.height > 1:
-        many = _first(panel_charts.MAX_MODELS, models.frame.height, "model")
+        many = first_of(panel_charts.MAX_MODELS, models.frame.height, "model")
         notes = "".join(f" {note}" for note in models.notes)
         yield (
             "model-scores",
@@ -263,10 +264,6 @@ def _panel(report: AuditReport, estimates: PanelEstimates) -> Iterator[_Row]:
         ),
         panel_charts.signal_to_noise(estimates.aggregate),
     )
-
-
-def _first(shown: int, n: int, noun: str) -> str:
-    return f" The first {shown} of {count(n, noun)}." if n > shown else ""
 
 
 def _welfare(report: AuditReport) -> Iterator[_Row]:

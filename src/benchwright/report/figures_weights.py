@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchwright._words import first_of, percent
+from benchwright.report import charts_published as published
 from benchwright.report import charts_weights as charts
 from benchwright.report.contents import AuditReport
 from benchwright.report.style import Chart
@@ -47,4 +49,54 @@ def weight_figures(report: AuditReport) -> Iterator[Row]:
         "What the plain average keeps as the neutral point of welfare moves, the cost of effort calibrated anew at "
         "each; 0 % means that rewarding it lowers welfare. The dashed line is the neutral point in force.",
         charts.efficiency_over_neutral(weights, report.config.welfare.neutral),
+    )
+    level = percent(report.config.resampling.level, 0)
+    yield (
+        "published-shares",
+        "weights",
+        "The heaviest items of a board that publishes these weights",
+        f"Under the constraints in force. Bars are {level} intervals over draws of what weights rest on; the dashed "
+        f"line is a weight equal to everybody's.{first_of(published.MAX_ITEMS, weights.items.height, 'item')}",
+        published.published_shares(weights),
+    )
+    yield (
+        "task-weights",
+        "weights",
+        "One weight a task",
+        "For a board that has only task means: what each task would carry in all, with its interval; orange is its "
+        f"share under the plain average.{first_of(published.MAX_GROUPS, weights.by_task.height, 'task')}",
+        published.group_weights(weights.by_task),
+    )
+    yield (
+        "efficiency-over-risk",
+        "weights",
+        "How sure it is what weights keep",
+        f"What each scheme keeps of the best weights of a draw, over the developer's risk aversion; bands are {level} "
+        "intervals over draws, lines the estimates themselves. The weights under constraints are those found here: in "
+        "another draw they are no longer the best, so they lose too.",
+        published.efficiency_bands(weights),
+    )
+    yield (
+        "welfare-mixture",
+        "weights",
+        "How weights move with what items are valued for",
+        f"Published weight of each task as the value of an item moves from {weights.path.first} to "
+        f"{weights.path.second}, each against the same neutral point.",
+        published.mixture_shares(weights),
+    )
+
+
+def board_figures(report: AuditReport) -> Iterator[Row]:
+    """Yield the leaderboard before and after; none where there is no board under the published weights."""
+    board = report.board
+    if board is None:
+        return
+    yield (
+        "rescored-ranks",
+        "models",
+        "The leaderboard under the published weights",
+        "Diamonds are ranks under the published weights, bars the ranks that the data allow, all at once; circles are "
+        "ranks on the same items under the plain average."
+        + first_of(published.MAX_MODELS, board.frame.height, "model"),
+        published.rescored_ranks(board),
     )

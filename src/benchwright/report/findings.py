@@ -18,7 +18,7 @@ from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, Noi
 from benchwright.estimating.estimates import PanelEstimates
 from benchwright.report import findings_panel as panel
 from benchwright.report.contents import AuditReport
-from benchwright.report.findings_weights import of_weights
+from benchwright.report.findings_weights import of_board, of_weights
 
 FAR_APART = 10.0
 
@@ -36,7 +36,7 @@ def findings(report: AuditReport) -> tuple[Finding, ...]:
     """Return the findings that this report supports, most consequential first."""
     found: list[Finding] = []
     found += [Finding(*row) for row in of_weights(report)]
-    found += [Finding(*row) for row in panel.of_models(report)]
+    found += [Finding(*row) for row in (*panel.of_models(report), *of_board(report))]
     audit = report.audit
     if audit.welfare is not None:
         found += _welfare(audit.welfare, report.config.welfare.quadrant_threshold)

@@ -95,7 +95,7 @@ def _models(ranking: Ranking, level: float) -> Row:
     if pairs == 0:
         row = frame.row(0, named=True)
         low, high = (f"{row[name]:.3g}" for name in ("score_lo", "score_hi"))
-        text = f"{_names([row['name']])} scores {row['score']:.3g} ({percent(level, 0)} interval {low} to {high})."
+        text = f"{names_of([row['name']])} scores {row['score']:.3g} ({percent(level, 0)} interval {low} to {high})."
         return "models", "There is one model, so nothing is ranked", f"{text} {unsure}"
     lo, hi = frame["rank_lo"].to_numpy(), frame["rank_hi"].to_numpy()
     apart = int((hi[:-1] < lo[1:]).sum())
@@ -109,13 +109,13 @@ def _models(ranking: Ranking, level: float) -> Row:
         f"do not overlap for {apart} of {count(pairs, 'pair')} of neighbours"
     )
     text += f" and {everywhere:,} of all {n * pairs // 2:,} pairs." if pairs > 1 else "."
-    text += f" First {'is' if len(firsts) == 1 else 'may be'} {_names(firsts)}. {unsure}"
+    text += f" First {'is' if len(firsts) == 1 else 'may be'} {names_of(firsts)}. {unsure}"
     if certain:
         text += f" No interval for {count(certain, 'model')} without any spread, which does not make a score certain."
     return "models", title, text
 
 
-def _names(names: Sequence[str]) -> str:
+def names_of(names: Sequence[str]) -> str:
     shown = plain_names(names[:NAMED], LONGEST_NAME)
     if len(names) > NAMED:
         return f"{', '.join(shown)} or {len(names) - NAMED} more"

@@ -37,6 +37,7 @@ def summary(report: AuditReport) -> dict[str, Any]:
         "weights": None if report.weights is None else weight_summary(report.weights),
         "no_weights": report.no_weights,
         "leaderboard": {"written": report.no_leaderboard is None, "why": report.no_leaderboard},
+        "rescored": {"why": report.no_board} if report.board is None else report.board.to_dict(),
         "panel": None if report.estimates is None else panel_summary(report.estimates),
         "notes": report.notes,
         "assumptions": [asdict(assumption) for assumption in report.config.assumptions()],

@@ -6,12 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from benchwright.mechanism.item_weights import ItemWeights
+from benchwright.mechanism.uncertainty import WeightUncertainty
 
 
 def weight_summary(weights: ItemWeights) -> dict[str, Any]:
     """Return the record under ``weights``."""
     optimum, table = weights.optimum, weights.tabulated
-    items = weights.items
+    items, published = weights.items, weights.published
     return {
         "n_items": items.height,
         "risk_aversion": optimum.risk_aversion,
@@ -37,6 +38,37 @@ def weight_summary(weights: ItemWeights) -> dict[str, Any]:
             for (scheme,), mine in weights.effort.group_by("scheme", maintain_order=True)
         },
         "negative_effort_axes": [weights.axes[axis] for axis in optimum.negative_effort_axes],
+        "published": {
+            "status": published.status,
+            "surplus": published.surplus,
+            "efficiency": published.efficiency,
+            "gap_bound": published.gap_bound,
+            "residual": published.residual,
+            "without_weight": int((published.weights == 0).sum()),
+            "prices": dict(weights.prices),
+        },
+        "by_task": weights.by_task.to_dicts(),
+        "by_family": weights.by_family.to_dicts(),
+        "uncertainty": None if weights.uncertainty is None else _uncertainty(weights.uncertainty),
+        "welfare_path": weights.path.to_frame().to_dicts(),
+        "standing": {kind: weights.path.standing.count(kind) for kind in ("heavy", "light", "depends")},
         "condition_bound": optimum.condition_bound,
         "residual": optimum.residual,
+    }
+
+
+def _uncertainty(uncertainty: WeightUncertainty) -> dict[str, Any]:
+    """What draws say of schemes and of whole sets of weights; single items stand in weights.csv."""
+    spreads = {
+        name: {field: getattr(spread, field) for field in ("top", "top_overlap", "dropped_overlap", "idle")}
+        for name, spread in uncertainty.spreads.items()
+    }
+    return {
+        "replicates": uncertainty.replicates,
+        "level": uncertainty.level,
+        "margin": uncertainty.margin,
+        "reference": uncertainty.reference,
+        "weights": spreads,
+        "schemes": [one.to_dict() for one in uncertainty.schemes],
+        "not_converged": dict(uncertainty.not_converged),
     }
