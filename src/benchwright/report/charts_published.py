@@ -12,7 +12,7 @@ from benchwright.mechanism.item_weights import ItemWeights
 from benchwright.report.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, Chart, rule_at, themed
 from benchwright.report.tables_panel import LONGEST_NAME, plain_names
 
-MAX_ITEMS, MAX_GROUPS, MAX_MODELS = 30, 30, 40
+MAX_ITEMS, MAX_GROUPS, MAX_MODELS = 20, 30, 40
 STACKED = 7  # tasks that the mixture names; the others are one
 LABEL = 240  # pixels for names beside their bars
 BANDS = {"published": BLUE, "averaged": SKY, "by_task": GREEN, "uniform": ORANGE, "user": PURPLE}
