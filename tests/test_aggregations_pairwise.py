@@ -14,7 +14,6 @@ from benchwright.board.rule_table import other_rules
 from benchwright.board.scheme import WeightScheme
 from benchwright.board.values import BoardValues
 
-pytest.importorskip("evalica")
 pytestmark = pytest.mark.libraries
 
 
