@@ -251,7 +251,7 @@ class PublishedChoices(Checked):
         None, unit="items", low=1, high=1_000_000_000, why="items that carry a weight; unless set, any number"
     )
     draws: int = choice(
-        400, unit="draws", low=1, high=100_000, why="of slopes, noise and welfare behind intervals; 39 at least at 0.95"
+        200, unit="draws", low=1, high=100_000, why="of slopes, noise and welfare behind intervals; 39 at least at 0.95"
     )
     top: int = choice(
         20, unit="items", low=1, high=1_000_000, why="heaviest items whose membership is rated over draws"

@@ -51,6 +51,7 @@ from benchwright.mechanism.game import ItemAggregation, factors, seed_factor
 from benchwright.mechanism.group_shares import solve_group_shares
 from benchwright.mechanism.results import (
     NO_VALUE,
+    NOT_CONVERGED,
     OPTIMAL,
     OptimalWeights,
     RiskSweep,
@@ -58,6 +59,8 @@ from benchwright.mechanism.results import (
     constrained_warnings,
     weight_warnings,
 )
+
+TOLERANCE = 1e-9
 
 __all__ = ["ItemAggregation", "evaluate_scheme", "factors", "optimal_weights", "risk_sweep", "seed_factor"]
 
@@ -67,7 +70,7 @@ def optimal_weights(
     constraints: Constraints | None = None,
     *,
     rank_tolerance: float = kernel.RANK_TOLERANCE,
-    tolerance: float = 1e-9,
+    tolerance: float = TOLERANCE,
     optimum: OptimalWeights | None = None,
 ) -> OptimalWeights:
     """Weights that maximise the designer's surplus, in O(m (n + q)^2) time: v*, or the best under constraints.
@@ -116,7 +119,7 @@ def optimal_weights(
     solution = kernel.solve(x, r, rank_tolerance)
     v, goal = solution.weights, x.half.T @ solution.target
     residual = kernel.relative_residual(x, r, v)
-    status = OPTIMAL if residual <= tolerance else "not converged"
+    status = OPTIMAL if residual <= tolerance else NOT_CONVERGED
     found = Found(
         weights=v,
         status=status if goal.any() else NO_VALUE,
@@ -158,6 +161,25 @@ def _constrained_weights(
         result = replace(result, **known, rank_tolerance=optimum.rank_tolerance)
     result = replace(result, best_surplus=_parts(x, r, best, goal)[3])
     return replace(result, warnings=tuple(constrained_warnings(result)))
+
+
+def weights_alone(model: ItemAggregation, asked: Mapping[str, Constraints]) -> dict[str, tuple[FloatArray, bool]]:
+    """Weights (m,) without constraints, as "", and under each of ``asked``, and whether each met its tolerance.
+
+    What ``optimal_weights`` gives without diagnostics and prices, for many draws of a model.
+    """
+    x, r = factors(model), model.risk_aversion
+    best, goal = kernel.solve(x, r).weights, numbers.goal(x)
+    found = {"": (best, kernel.relative_residual(x, r, best) <= TOLERANCE)}
+    for name, rule in asked.items():
+        if rule.at_most is not None or rule.share_within is not None:
+            one = optimal_weights(model, rule)
+            found[name] = one.weights, one.status != NOT_CONVERGED
+            continue
+        rules = rules_for(rule, x.w.size, model.names)
+        solved = constrained.solve(x, r, rules, goal=goal, best=best, tolerance=TOLERANCE, priced=False)
+        found[name] = solved.weights, solved.status != NOT_CONVERGED
+    return found
 
 
 def _check_optimum(optimum: OptimalWeights | None, m: int, r: float) -> None:

@@ -14,7 +14,7 @@ from benchwright.mechanism import _constrained as numbers
 from benchwright.mechanism import _weights as kernel
 from benchwright.mechanism._cone import AT_BOUND, best_value, optimality_residual
 from benchwright.mechanism.constraints import BoolArray, Rules
-from benchwright.mechanism.results import NO_HELP, NO_VALUE, OPTIMAL
+from benchwright.mechanism.results import NO_HELP, NO_VALUE, NOT_CONVERGED, OPTIMAL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,35 +40,40 @@ def solve(
     goal: FloatArray,
     best: FloatArray,
     tolerance: float,
+    priced: bool = True,
 ) -> Found:
     """Return the weights with the greatest surplus over the cone of ``rules``.
 
-    ``goal`` is half'A'w, ``best`` (m,) the optimum without constraints: its dual is the first guess.
+    ``goal`` is half'A'w, ``best`` (m,) the optimum without constraints: its dual is the first guess. Not ``priced``:
+    weights, status and residual alone.
     """
     game = x if rules.codes is None else numbers.grouped(x, rules.codes, rules.sizes)
     problem = numbers.program(game, r, rules.cone, goal)
     reward = problem.push(problem.h)
     gain = float(np.abs(reward).max()) if rules.cone.linear else best_value(reward, rules.cone)[0]
-    weights, status, method, iterations = np.zeros(x.w.size), idle(x, problem, gain), "none", 0
-    if not status and rules.allow(best):
+    weights, nothing, method, iterations = np.zeros(x.w.size), idle(x, problem, gain), "none", 0
+    if not nothing and rules.allow(best):
         method, weights = "unconstrained", np.maximum(best, 0.0) if rules.non_negative else best
-    elif not status:
+    elif not nothing:
         guess = problem.h - problem.pull(rules.totals(best))
         found, iterations, proximal = numbers.solve(problem, guess, tolerance)
         method, weights = "dual Newton, proximal" if proximal else "dual Newton", rules.spread(found)
     rest, totals = numbers.lacking(x, r, weights, goal, kernel.pull(x, weights)), rules.totals(weights)
     slope = rules.means(rest)
     residual = optimality_residual(slope, reward, totals, rules.cone)
+    status = nothing if nothing else OPTIMAL if residual <= tolerance else NOT_CONVERGED
+    if not priced:
+        return Found(weights=weights, status=status, method=method, residual=residual, iterations=iterations)
     prices, binding = _prices(rules, rest, slope, totals)
     return Found(
         weights=weights,
-        status=status if status else OPTIMAL if residual <= tolerance else "not converged",
+        status=status,
         method=method,
         residual=residual,
         iterations=iterations,
         prices=prices,
         binding=binding,
-        undetermined=() if status else rules.members(numbers.undetermined(problem, totals, slope)),
+        undetermined=() if nothing else rules.members(numbers.undetermined(problem, totals, slope)),
     )
 
 

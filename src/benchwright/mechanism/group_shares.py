@@ -21,7 +21,7 @@ from benchwright.mechanism._cone import AT_BOUND
 from benchwright.mechanism._programme import Groups, Multipliers
 from benchwright.mechanism.constrained import Found, idle
 from benchwright.mechanism.constraints import BoolArray, Constraints, GroupShares, Rules, rules_for
-from benchwright.mechanism.results import OPTIMAL
+from benchwright.mechanism.results import NOT_CONVERGED, OPTIMAL
 
 MOST_ITEMS = 20_000
 TIGHT = 1e-12  # asked of the library, which stops earlier where it can do no better
@@ -60,7 +60,7 @@ def solve_group_shares(
         residual = library.residual(rules.means(rest), totals, y, rules.cone, groups, at)
     found = Found(
         weights=weights,
-        status=status if status else OPTIMAL if residual <= tolerance else "not converged",
+        status=status if status else OPTIMAL if residual <= tolerance else NOT_CONVERGED,
         method="none" if status else "clarabel",
         residual=residual,
         iterations=iterations,

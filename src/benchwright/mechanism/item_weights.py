@@ -38,7 +38,7 @@ from benchwright.mechanism.welfare_sources import WelfarePath, WelfareSource, we
 
 SWEEP_DECADES = np.linspace(-3, 3, 25)
 AVERAGED = "averaged"
-EVERY = 4  # of the risk aversions of the sweep, one a decade, have intervals
+EVERY = 6  # of the risk aversions of the sweep, one in one and a half decades, have intervals
 
 
 @dataclass(frozen=True, slots=True, eq=False)

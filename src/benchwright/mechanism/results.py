@@ -20,7 +20,7 @@ ITEMS_SHOWN = 5
 CONDITION_LIMIT = 1e10
 GROUPED_AT_MOST = 200  # more undetermined items than this are not searched for identical copies
 SAME_ROW = 1e-9
-OPTIMAL, WITHIN = "optimal", "within bound"
+OPTIMAL, WITHIN, NOT_CONVERGED = "optimal", "within bound", "not converged"
 NO_VALUE, NO_HELP = "no incentive has value", "no positive score helps"
 ROUNDING = 1e-14  # relative to the greatest entry: below it a weight or effort has no sign
 

@@ -32,9 +32,9 @@ from benchwright._json import json_safe
 from benchwright.errors import UsageError
 from benchwright.estimating._resampling import tail_count
 from benchwright.mechanism import _uncertainty as kernel
-from benchwright.mechanism.aggregation import ItemAggregation, optimal_weights, risk_sweep
+from benchwright.mechanism.aggregation import ItemAggregation, optimal_weights, risk_sweep, weights_alone
 from benchwright.mechanism.constraints import Constraints
-from benchwright.mechanism.results import NO_VALUE, OptimalWeights
+from benchwright.mechanism.results import NO_VALUE, OptimalWeights, shares_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -271,9 +271,9 @@ def weight_uncertainty(
     for game in islice(draws, replicates):
         if game.welfare.size != m or game.risk_aversion != model.risk_aversion:
             raise UsageError(f"draw {done} must have the {m} items and the risk aversion of `model`")
-        for name, one in _solved(game, asked).items():
-            spreads[name].add(one.weights, one.shares)
-            missed[name] += one.status == "not converged"
+        for name, (weights, converged) in weights_alone(game, asked).items():
+            spreads[name if name else OPTIMUM].add(weights, shares_of(weights))
+            missed[name if name else OPTIMUM] += not converged
         judged = risk_sweep(game, grid, directions)
         for name in directions:
             efficiency[name][:, done], sign[name][done] = judged.efficiency[name], judged.alignment[name]
