@@ -15,7 +15,7 @@ from benchwright.errors import ConfigError, UsageError
 from benchwright.logs.item_tables import ItemTables
 from benchwright.mechanism.aggregation import optimal_weights
 from benchwright.mechanism.constraints import Constraints
-from benchwright.mechanism.item_weights import ItemWeights, weigh_items
+from benchwright.mechanism.item_weights import EVERY, ItemWeights, weigh_items
 from benchwright.mechanism.uncertainty import ITSELF
 from benchwright.simulate import Simulation, simulate_item_tables
 
@@ -76,7 +76,7 @@ def test_the_columns_are_those_of_the_spreads(source: ItemTables) -> None:
     np.testing.assert_allclose(result.items["averaged_share"].sum(), 1.0)
     risks = {one.risk_aversion for one in result.uncertainty.schemes}
     assert {1.0, 10.0, 100.0} < risks
-    assert set(result.sweep.risk_aversions[::4]) < risks
+    assert set(result.sweep.risk_aversions[::EVERY]) < risks
 
 
 def test_groups_carry_one_weight_an_item(source: ItemTables) -> None:
@@ -172,7 +172,7 @@ def test_the_section_is_read_and_checked(tmp_path: Any) -> None:
     file = tmp_path / "benchwright.toml"
     file.write_text('[published]\nnon_negative = false\nmax_share = 0.1\nequal_within = "task"\n', encoding="utf-8")
     chosen = load_config(file).published
-    assert (chosen.non_negative, chosen.max_share, chosen.equal_within, chosen.draws) == (False, 0.1, "task", 400)
+    assert (chosen.non_negative, chosen.max_share, chosen.equal_within, chosen.draws) == (False, 0.1, "task", 200)
     for text, message in (
         ("non_negative = 1", "published.non_negative must be true or false, got 1"),
         ("max_share = 2", "published.max_share must lie in"),
