@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from benchwright import __version__
-from benchwright.cli import audit, panel  # registers their commands
+from benchwright.cli import audit, game, panel  # registers their commands
 from benchwright.cli.options import app, note
 from benchwright.errors import BenchwrightError, UsageError
 
-__all__ = ["app", "audit", "main", "panel"]
+__all__ = ["app", "audit", "game", "main", "panel"]
 
 INTERRUPTED = 130
 INTERRUPTION = "interrupted; nothing half-written is left"

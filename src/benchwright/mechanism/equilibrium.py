@@ -235,7 +235,8 @@ def _conditions(game: RankingGame, order: IntArray) -> tuple[tuple[str, ...], li
     if np.ptp(free) > 0:
         faults.append(f"free effort differs between developers ({free.min():g} to {free.max():g})")
     else:
-        kept.append(f"every cost is 0 up to effort {free[0]:g} and strictly increases beyond it")
+        until = f"is 0 up to effort {free[0]:g} and strictly increases beyond it" if free[0] else "strictly increases"
+        kept.append(f"every cost {until}")
     if crossed := _crossed(game, order):
         k = crossed[0]
         below, above = game.name(int(order[k])), game.name(int(order[k + 1]))

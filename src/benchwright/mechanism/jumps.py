@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright.mechanism._curves import EPS, LONGEST, ROUNDINGS
+from benchwright.mechanism.finite_game import written
 from benchwright.mechanism.game_costs import PowerCosts
 from benchwright.mechanism.game_forms import IntArray, TranslationCurves
 from benchwright.mechanism.ranking_game import RankingGame
@@ -202,17 +203,8 @@ def _exactly(game: RankingGame, efforts: FloatArray, jump: Jump) -> bool | None:
     if not exponent.is_integer() or exponent > 64:
         return None
     theta_i, theta_j, its, free, kappa = (
-        written(x) for x in (curves.theta[i], curves.theta[j], efforts[j], costs.free[i], costs.kappa[i])
+        written("game", x) for x in (curves.theta[i], curves.theta[j], efforts[j], costs.free[i], costs.kappa[i])
     )
-    gap = written(game.rewards[jump.rank_over - 1]) - written(game.rewards[jump.rank - 1])
+    gap = written("rewards", game.rewards[jump.rank_over - 1]) - written("rewards", game.rewards[jump.rank - 1])
     paid = max(theta_j - theta_i + its - free, Fraction(0))
     return bool(kappa * paid ** int(exponent) < gap)
-
-
-def written(value: Any) -> Fraction:
-    """The number as written: the shortest decimal that a double prints as, so that 0.1 is one tenth.
-
-    >>> written(0.3) - 3 * written(0.1)
-    Fraction(0, 1)
-    """
-    return value if isinstance(value, Fraction) else Fraction(repr(float(value)))

@@ -299,13 +299,7 @@ def _margin_bound(game: RankingGame, pairs: _Pairs, top: float) -> float:
     least, most = -float(pairs.gap.min()), 0.0
     low, high, verdict, which = _cells(game, pairs, top)
     bad = verdict == UNSTABLE
-    alone = [
-        k
-        for k in np.unique(which)
-        if np.allclose(
-            intervals.merged(low[(which == k) & (verdict < 0)], high[(which == k) & (verdict < 0)]), [[0.0, top]]
-        )
-    ]
+    alone = [k for k in np.unique(which) if _covers(low, high, bad & (which == k), top)]
     if alone:  # one pair that pays at all levels bounds the margin, and is quicker
         k = max(alone, key=lambda pair: float(pairs.gap[pair]))
         pairs = _Pairs(pairs.who[[k]], pairs.other[[k]], pairs.gap[[k]])
