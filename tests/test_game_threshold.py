@@ -77,6 +77,8 @@ def power_law_game(rng: np.random.Generator, kind: str) -> RankingGame:
         beta = np.sort(rng.uniform(0.3, 1.2, n))[::-1]
     elif kind == "own bounds":
         lower, upper = np.sort(rng.uniform(0, 0.2, n))[::-1], np.sort(rng.uniform(0.8, 1.0, n))[::-1]
+    elif kind == "crossing":
+        beta, upper = rng.uniform(0.3, 1.2, n), rng.uniform(0.7, 1.0, n)
     rewards = np.sort(rng.uniform(0, 10, n))[::-1]
     return RankingGame(
         PowerLawCurves(alpha, beta, lower, upper), rewards, costs=PowerCosts(rng.uniform(0.1, 2.0), rng.uniform(1, 2))
@@ -84,7 +86,7 @@ def power_law_game(rng: np.random.Generator, kind: str) -> RankingGame:
 
 
 @relaxed
-@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["one slope", "own slopes", "own bounds"]))
+@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["one slope", "own slopes", "own bounds", "crossing"]))
 def test_levels_are_stable_exactly_where_an_equilibrium_exists(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
     game = power_law_game(rng, kind)
@@ -92,12 +94,16 @@ def test_levels_are_stable_exactly_where_an_equilibrium_exists(seed: int, kind: 
     for delta in np.concatenate([[0.0, 1000.0], 1000.0 * rng.random(10) ** 4]):
         stable = any(low <= delta <= high for low, high in found.stable_intervals)
         still_open = any(low <= delta <= high for low, high in found.undecided_intervals)
-        verdict = solve(game.at(float(delta))).pure_equilibrium
-        assert still_open or verdict == ("exists" if stable else "none"), (delta, found)
+        at = solve(game.at(float(delta)))
+        in_order = at.published_order == tuple(range(game.n))
+        assert still_open or stable == (at.pure_equilibrium == "exists" and in_order), (delta, found)
+        if any(low < delta < high for low, high in found.crossed_intervals):
+            assert not in_order
     for delta, developer, over in found.interval_ends:
-        least = solve(game.at(delta)).binding
-        assert abs(least.margin) < 1e-6 * (1 + least.cost)
-        assert (least.developer, least.over) == (developer, over)
+        at = solve(game.at(delta))
+        if at.published_order == tuple(range(game.n)):
+            assert abs(at.binding.margin) < 1e-6 * (1 + at.binding.cost)
+            assert (at.binding.developer, at.binding.over) == (developer, over)
     if kind == "one slope":  # diminishing returns and a common cost: once stable, stable for good
         assert len(found.stable_intervals) <= 1
     if found.status == "found":
@@ -119,9 +125,19 @@ def test_what_cannot_be_decided_is_not() -> None:
     curves = TranslationCurves([1.0, 0.5], "exponential")
     found = threshold(RankingGame(curves, [1.0, 0.0], costs=unlike))
     assert (found.status, found.undecided_intervals) == ("undecided", ((0.0, 1e5),))
-    crossing = threshold(RankingGame(PowerLawCurves([np.log(2), 0.0], [0.9, 1.0]), [200.0, 0.0]))
-    assert (crossing.status, crossing.stable_intervals) == ("undecided", ())
-    assert crossing.undecided_intervals[0][0] == pytest.approx(2.0**10 - 1)  # 2 (1 + D)^0.9 = 1 + D
-    assert "cross" in crossing.reason
     with pytest.raises(UsageError, match="`delta_max` must be > 0"):
         threshold(RankingGame(curves, [1.0, 0.0]), delta_max=0.0)
+
+
+def test_levels_at_which_scores_do_not_follow_capability_are_not_stable() -> None:
+    curves = PowerLawCurves([np.log(2), 0.0], [0.9, 1.0])
+    crossing = threshold(RankingGame(curves, [200.0, 0.0]))
+    assert (crossing.status, crossing.stable_intervals) == ("none_up_to_max", ())
+    assert crossing.crossed_intervals[0] == (pytest.approx(2.0**10 - 1), 1e5)  # 2 (1 + D)^0.9 = 1 + D
+    assert "scores do not follow capability, against C1: [1023, 100000]" in str(crossing)
+    named_late = PowerLawCurves([np.log(2), 0.0], [0.9, 1.0], capability=[1.0, 2.0])  # the second, by the limit
+    late = threshold(RankingGame(named_late, [200.0, 0.0]))
+    assert late.crossed_intervals[0] == (0.0, pytest.approx(2.0**10 - 1))
+    assert late.status == "found"
+    assert late.delta > 2.0**10 - 1
+    assert solve(RankingGame(named_late, [200.0, 0.0]).at(late.delta * 1.001)).pure_equilibrium == "exists"

@@ -5,9 +5,10 @@ if
 
     v_j(Delta + e0) - v_i(Delta + b_ij) >= 0    for all pairs j < i,
 
-the criterion of ``equilibrium`` with the cost inverted in place of the curve. Each pair's range of Delta is cut into
-cells until bounds settle the sign on each, so no interval is missed between points of a grid: curves do not fall, and
-for named forms the sign of the slope is known on small cells. Ends are found to a relative 1e-10.
+the criterion of ``equilibrium`` with the cost inverted in place of the curve: then there is a pure equilibrium, and it
+publishes the order of capability. (Where i scores above j for free, the left side is below 0.) Each pair's range of
+Delta is cut into cells until bounds settle the sign on each, so no interval is missed between points of a grid: curves
+do not fall, and for named forms the sign of the slope is known on small cells. Ends are found to a relative 1e-10.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Threshold:
         Delta*; 0 where stable everywhere, NaN where there is none.
     stable_intervals, undecided_intervals : tuple of (low, high)
         What is neither is unstable.
+    crossed_intervals : tuple of (low, high)
+        Where scores at free effort do not surely follow the order of capability: what C1 rules out.
     binding_pair : (developer, over) or None
         Positions of the pair whose jump pays just below Delta*, or at delta_max where that is not stable.
     interval_ends : tuple of (delta, developer, over)
@@ -72,6 +75,7 @@ class Threshold:
     delta: float
     stable_intervals: tuple[tuple[float, float], ...]
     undecided_intervals: tuple[tuple[float, float], ...]
+    crossed_intervals: tuple[tuple[float, float], ...]
     binding_pair: tuple[int, int] | None
     interval_ends: tuple[tuple[float, int, int], ...]
     margin_bound: float
@@ -88,6 +92,9 @@ class Threshold:
         if self.undecided_intervals:
             spans = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.undecided_intervals)
             lines.append(f"  not decided: {spans}")
+        if self.crossed_intervals:
+            spans = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.crossed_intervals)
+            lines.append(f"  scores do not follow capability, against C1: {spans}")
         return "\n".join(lines)
 
     def to_frame(self) -> pl.DataFrame:
@@ -107,6 +114,7 @@ class Threshold:
             "binding_pair": None if pair is None else {"developer": name(pair[0]), "over": name(pair[1])},
             "margin_bound": self.margin_bound,
             "undecided_intervals": self.undecided_intervals,
+            "crossed_intervals": self.crossed_intervals,
             "interval_ends": [{"delta": at, "developer": name(i), "over": name(j)} for at, i, j in self.interval_ends],
             "growth_exponent": self.growth_exponent,
             "growth_law_level": self.growth_law_level,
@@ -147,17 +155,17 @@ def threshold(game: RankingGame, *, delta_max: float = 1e5) -> Threshold:
     unstable = intervals.merged(low[verdict == UNSTABLE], high[verdict == UNSTABLE])
     still_open = intervals.without(intervals.merged(low[verdict == OPEN], high[verdict == OPEN]), unstable)
     ends, wide = intervals.split_ends(still_open, unstable, 100 * END)
-    wide = intervals.union(wide, crossed)
     stable = intervals.without(intervals.without(np.array([[0.0, top]]), unstable), intervals.union(ends, wide))
     stable = intervals.grown(stable, ends)
     spans = tuple((float(a), float(b)) for a, b in stable)
     undecided = tuple((float(a), float(b)) for a, b in wide)
     common = {"game": game, "stable_intervals": spans, "undecided_intervals": undecided, "delta_max": top}
+    common["crossed_intervals"] = tuple((float(a), float(b)) for a, b in crossed)
     common |= {"margin_bound": np.nan, "growth_law_level": _growth_law(game, pairs)}
     marks = tuple((x, *_turning(pairs, low, high, verdict, which, x)) for span in spans for x in span if 0 < x < top)
     common["interval_ends"] = marks
     if any(b >= top for _, b in undecided):
-        reason = "double precision, or curves that cross, leave the end of the range open"
+        reason = "bounds or double precision leave the end of the range open"
         return _result(common, "undecided", np.nan, None, reason)
     if spans and spans[-1][1] >= top:
         start = spans[-1][0]
@@ -353,7 +361,8 @@ def _result(
 
 def _empty(game: RankingGame, top: float) -> dict[str, Any]:
     numbers = {"margin_bound": np.nan, "growth_law_level": np.nan, "delta_max": top}
-    return {"game": game, "stable_intervals": (), "undecided_intervals": (), "interval_ends": ()} | numbers
+    names = ("stable_intervals", "undecided_intervals", "crossed_intervals", "interval_ends")
+    return {"game": game} | dict.fromkeys(names, ()) | numbers
 
 
 def _nothing(game: RankingGame, top: float, reason: str) -> Threshold:
