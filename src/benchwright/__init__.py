@@ -29,6 +29,10 @@ if TYPE_CHECKING:
         seed_factor,
     )
     from benchwright.mechanism.calibration import calibrate_curvature
+    from benchwright.mechanism.equilibrium import solve
+    from benchwright.mechanism.finite_game import FiniteGame, solve_finite
+    from benchwright.mechanism.game_files import read_game
+    from benchwright.mechanism.ranking_game import RankingGame
     from benchwright.panel.ingest import read_logs
     from benchwright.panel.panel import Panel
     from benchwright.panel.scores import compare_models, score_table
@@ -57,6 +61,11 @@ _HOME = {
     "calibrate_curvature": "mechanism.calibration",
     "risk_sweep": "mechanism.aggregation",
     "seed_factor": "mechanism.aggregation",
+    "RankingGame": "mechanism.ranking_game",
+    "solve": "mechanism.equilibrium",
+    "FiniteGame": "mechanism.finite_game",
+    "solve_finite": "mechanism.finite_game",
+    "read_game": "mechanism.game_files",
     "Simulation": "simulate",
     "simulate_item_tables": "simulate",
     "PanelSimulation": "simulate",
@@ -75,12 +84,14 @@ __all__ = [
     "ConfigError",
     "DataError",
     "FetchError",
+    "FiniteGame",
     "ItemAggregation",
     "ItemTables",
     "NoWeightsError",
     "Panel",
     "PanelEstimates",
     "PanelSimulation",
+    "RankingGame",
     "Simulation",
     "UsageError",
     "audit",
@@ -93,12 +104,15 @@ __all__ = [
     "load_config",
     "load_dataset",
     "optimal_weights",
+    "read_game",
     "read_item_tables",
     "read_logs",
     "risk_sweep",
     "score_table",
     "seed_factor",
     "simulate_item_tables",
+    "solve",
+    "solve_finite",
     "write_report",
 ]
 

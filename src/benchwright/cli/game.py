@@ -20,18 +20,19 @@ def game(
         float | None, typer.Option(help="Tune-before-test level, in place of the file's (unit of effort).")
     ] = None,
     delta_max: Annotated[float | None, typer.Option(help="Search the threshold up to this level.")] = None,
+    race: Annotated[bool, typer.Option("--race", help="Mixed play and best replies too: spend, wrong orders.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the intervals of score tables.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Say whether a ranking is worth gaming: equilibrium with certificate, overtaking costs, tuning that stops it."""
     if spec.suffix == ".json":
-        if delta is not None or delta_max is not None:
-            raise UsageError("score tables have no --delta and no --delta-max")
+        if delta is not None or delta_max is not None or race:
+            raise UsageError("score tables have no --delta, no --delta-max and no --race")
         tables(spec, seed, as_json)
         return
     from benchwright.mechanism.game_files import answer_game, read_game
 
-    answer = answer_game(read_game(spec).changed(delta=delta, delta_max=delta_max))
+    answer = answer_game(read_game(spec).changed(delta=delta, delta_max=delta_max), race=race)
     if as_json:
         print_json(answer.to_dict())
     else:

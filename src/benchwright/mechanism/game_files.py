@@ -50,6 +50,8 @@ from pathlib import Path
 from typing import Any
 
 from benchwright.errors import UsageError
+from benchwright.mechanism.arms_race import ArmsRace, arms_race
+from benchwright.mechanism.best_replies import BestReplies, best_replies
 from benchwright.mechanism.equilibrium import GameSolution, solve
 from benchwright.mechanism.finite_game import FiniteGame, FiniteSolution, solve_finite
 from benchwright.mechanism.game_costs import COST_FORMS, Costs, PowerCosts
@@ -83,10 +85,12 @@ class GameFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GameAnswer:
-    """What a game file's game has for an answer; ``threshold`` is None for a finite game."""
+    """What a game file's game has for an answer; what was not asked for, or a finite game has not, is None."""
 
     solution: GameSolution | FiniteSolution
     threshold: Threshold | None
+    arms_race: ArmsRace | None = None
+    replies: BestReplies | None = None
 
     @property
     def decided(self) -> bool:
@@ -94,18 +98,26 @@ class GameAnswer:
         return not isinstance(self.solution, GameSolution) or self.solution.pure_equilibrium != "undecided"
 
     def __str__(self) -> str:
-        return str(self.solution) if self.threshold is None else f"{self.solution}\n{self.threshold}"
+        parts = (self.solution, self.threshold, self.arms_race, self.replies)
+        return "\n".join(str(part) for part in parts if part is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The solution's record, with the threshold's, in types that JSON knows."""
-        return self.solution.to_dict() | {"threshold": None if self.threshold is None else self.threshold.to_dict()}
+        """The solution's record, with those of the other parts, in types that JSON knows."""
+        record = self.solution.to_dict() | {"threshold": None if self.threshold is None else self.threshold.to_dict()}
+        if self.arms_race is not None and self.replies is not None:
+            record |= {"arms_race": self.arms_race.to_dict(), "best_replies": self.replies.to_dict()}
+        return record
 
 
-def answer_game(file: GameFile) -> GameAnswer:
-    """Solve the game of a file and search its threshold."""
-    if isinstance(file.game, FiniteGame):
-        return GameAnswer(solve_finite(file.game), None)
-    return GameAnswer(solve(file.game, profiles=file.profiles), threshold(file.game, delta_max=file.delta_max))
+def answer_game(file: GameFile, *, race: bool = False) -> GameAnswer:
+    """Solve the game of a file and search its threshold; with ``race`` also mixed play and best replies."""
+    game = file.game
+    if isinstance(game, FiniteGame):
+        if race:
+            raise UsageError("a finite game's mixed equilibria are listed; it has no arms race to search")
+        return GameAnswer(solve_finite(game), None)
+    found = solve(game, profiles=file.profiles), threshold(game, delta_max=file.delta_max)
+    return GameAnswer(*found, arms_race(game), best_replies(game)) if race else GameAnswer(*found)
 
 
 def read_game(path: str | Path) -> GameFile:
