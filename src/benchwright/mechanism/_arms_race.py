@@ -22,6 +22,7 @@ from benchwright._check import FloatArray
 BoolArray = NDArray[np.bool_]
 AVERAGING = 4.0  # iterate t counts t^4 in the average
 CHECK_EVERY = 250
+NODES_OF_SEARCH = 2  # of a cell: exact for up to three rivals in it at once, and more rarely matter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,9 +39,9 @@ class Slots:
     cost_at: FloatArray
 
 
-def nodes(n: int) -> tuple[FloatArray, FloatArray]:
+def nodes(n: int, most: int = 99) -> tuple[FloatArray, FloatArray]:
     """Positions in [0, 1] and weights that average exactly what n developers in one cell make of it."""
-    x, w = leggauss(max(2, (n + 1) // 2))
+    x, w = leggauss(min(max(2, (n + 1) // 2), most))
     return (x + 1) / 2, w / 2
 
 
@@ -50,15 +51,14 @@ def expected_rewards(strategy: FloatArray, slots: Slots, rewards: FloatArray, pl
     above = np.cumsum(strategy[:, ::-1], axis=1)[:, ::-1] - strategy
     chance = above[:, :, None] + strategy[:, :, None] * np.where(slots.is_cell[:, None], 1 - places, 0.0)
     flat = chance.reshape(n, -1)
-    count = np.zeros((n, n, flat.shape[1]))  # number above, developer, position
-    count[0] = 1.0
+    value = np.append(rewards, 0.0)[:, None, None]  # by number above so far; n above has no chance, as own is never
     for j in range(n):
         up = np.broadcast_to(flat[j], (n, flat.shape[1])).copy()
         up[j] = 0.0
-        moved = count * (1 - up)
-        moved[1:] += count[:-1] * up
-        count = moved
-    expected: FloatArray = np.tensordot(rewards, count, 1).reshape(chance.shape)
+        gain = (value[1:] - value[:-1]) * up
+        gain += value[:-1]
+        value = gain
+    expected: FloatArray = value[0].reshape(chance.shape)
     return expected
 
 
@@ -84,7 +84,7 @@ def iterate(slots: Slots, rewards: FloatArray, *, steps: int, target: float) -> 
     It converges where rewards are linear in the rank, as the game is then a sum of two-player contests; elsewhere the
     exploitability of what comes back is the measure.
     """
-    x, w = nodes(slots.allowed.shape[0])
+    x, w = nodes(slots.allowed.shape[0], NODES_OF_SEARCH)
     even = slots.allowed / slots.allowed.sum(axis=1, keepdims=True)
     strategy, average, regrets = even, np.zeros(even.shape), np.zeros(even.shape)
     best, gain, step = even, np.inf, 0

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 QUADRATURE = 200
 PLACES = np.linspace(0.0, 1.0, 5)
 TARGET = 1e-3  # exploitability, part of the top reward gap, at which the search stops
-STEPS = 20_000
+STEPS = 60_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
