@@ -21,6 +21,7 @@ ORDER = (
     {"simulate", "datasets"},
     {"auditing"},
     {"mechanism"},
+    {"ranking_game"},
     {"board"},
     {"report"},
     {"pipeline"},

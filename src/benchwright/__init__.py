@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from benchwright.panel.panel import Panel
     from benchwright.panel.scores import compare_models, score_table
     from benchwright.pipeline import audit
+    from benchwright.ranking_game.equilibrium import solve
+    from benchwright.ranking_game.files import read_game
+    from benchwright.ranking_game.finite import FiniteGame, solve_finite
+    from benchwright.ranking_game.game import RankingGame
     from benchwright.report.build import write_report, write_weights
     from benchwright.simulate import PanelSimulation, Simulation, draw_panel, simulate_item_tables
 
@@ -91,6 +95,11 @@ _HOME = {
     "compare": "board.compare",
     "write_changes": "board.compare",
     "write_weights": "report.build",
+    "RankingGame": "ranking_game.game",
+    "solve": "ranking_game.equilibrium",
+    "FiniteGame": "ranking_game.finite",
+    "solve_finite": "ranking_game.finite",
+    "read_game": "ranking_game.files",
     "Simulation": "simulate",
     "simulate_item_tables": "simulate",
     "PanelSimulation": "simulate",
@@ -111,6 +120,7 @@ __all__ = [
     "Constraints",
     "DataError",
     "FetchError",
+    "FiniteGame",
     "GroupShares",
     "ItemAggregation",
     "ItemTables",
@@ -120,6 +130,7 @@ __all__ = [
     "Panel",
     "PanelEstimates",
     "PanelSimulation",
+    "RankingGame",
     "Simulation",
     "UsageError",
     "WeightScheme",
@@ -140,6 +151,7 @@ __all__ = [
     "optimal_weights",
     "other_rules",
     "price_of",
+    "read_game",
     "read_item_tables",
     "read_logs",
     "read_scheme",
@@ -148,6 +160,8 @@ __all__ = [
     "score_table",
     "seed_factor",
     "simulate_item_tables",
+    "solve",
+    "solve_finite",
     "weight_sensitivity",
     "weight_uncertainty",
     "welfare_path",

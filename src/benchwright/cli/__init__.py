@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from benchwright import __version__
-from benchwright.cli import audit, compare, panel, rescore, weights  # registers their commands
+from benchwright.cli import audit, compare, game, panel, rescore, weights  # registers their commands
 from benchwright.cli.options import app, note
 from benchwright.errors import BenchwrightError, UsageError
 
-__all__ = ["app", "audit", "compare", "main", "panel", "rescore", "weights"]
+__all__ = ["app", "audit", "compare", "game", "main", "panel", "rescore", "weights"]
 
 INTERRUPTED = 130
 INTERRUPTION = "interrupted; nothing half-written is left"

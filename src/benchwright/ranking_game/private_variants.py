@@ -1,0 +1,208 @@
+"""What the best of N undisclosed submissions adds by luck alone, and how large N must be to explain a lead.
+
+N equally good variants whose scores have independent normal noise of standard deviation sigma show, as their best,
+E max of N standard normals times sigma more than they are worth. For a score p on m items sigma = sqrt(p (1 - p) / m).
+Variants tested on the same items are correlated, so their luck is less: with the panel of their item scores it is
+resampled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import norm
+
+from benchwright._check import FloatArray, finite_array, non_negative
+from benchwright._json import json_safe
+from benchwright.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NODES = 400
+REACH = 9.0  # standard deviations beyond which a standard normal is left out
+MOST = 10**9
+ITEMS_AT_ONCE = 1 << 22
+NEEDED = ("developer", "n_items", "score", "public")
+
+
+def expected_maximum(n: int) -> float:
+    """Return the expected maximum of n independent standard normals, 1 <= n <= 10^9.
+
+    >>> [round(expected_maximum(n), 6) for n in (1, 2, 5)]
+    [0.0, 0.56419, 1.162964]
+    """
+    if not 1 <= n <= MOST:
+        raise UsageError(f"`n` must lie in 1 .. {MOST:,}, got {n}")
+    x, w = np.polynomial.legendre.leggauss(NODES)
+    x, w = REACH * x, REACH * w
+    return float((w * x) @ np.exp(np.log(n) + norm.logpdf(x) + (n - 1) * norm.logcdf(x))) if n > 1 else 0.0
+
+
+def variants_to_explain(lead: float, sigma: float) -> int | None:
+    """Return the least N whose best variant is expected to lead by ``lead`` by luck; None above 10^9.
+
+    >>> variants_to_explain(0.01, (0.6 * 0.4 / 100) ** 0.5)
+    2
+    """
+    sigma = non_negative("sigma", sigma)
+    if not np.isfinite(lead):
+        raise UsageError(f"`lead` must be a finite number, got {lead}")
+    if lead <= 0:
+        return 1
+    if sigma * expected_maximum(MOST) < lead:
+        return None
+    low, high = 1, 2
+    while sigma * expected_maximum(high) < lead:
+        low, high = high, min(2 * high, MOST)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if sigma * expected_maximum(middle) >= lead else (middle, high)
+    return high
+
+
+def panel_lift(scores: Any, *, rng: np.random.Generator, replicates: int = 2000) -> float:
+    """Return what the best of N variants gains by luck on shared items, by resampling items.
+
+    Parameters
+    ----------
+    scores : (N, m) item scores of the variants
+        All on the same items, without gaps.
+    rng : source of randomness
+    replicates : int >= 1
+
+    Returns
+    -------
+    float
+        Mean over resampled item sets of the greatest excess of a variant's mean over its own mean: the luck that the
+        best of equally good variants would have.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> same = np.tile(rng.random(400) < 0.6, (5, 1)) * 1.0   # five copies of one model: no luck to pick from
+    >>> abs(panel_lift(same, rng=rng)) < 0.002
+    True
+    """
+    x = finite_array("scores", scores, ndim=2)
+    if x.shape[1] == 0 or x.shape[0] == 0:
+        raise UsageError(f"`scores` must hold a variant and an item, got shape {x.shape}")
+    if replicates < 1:
+        raise UsageError(f"`replicates` must be at least 1, got {replicates}")
+    centred, m = x - x.mean(axis=1, keepdims=True), x.shape[1]
+    total, done = 0.0, 0
+    while done < replicates:
+        size = min(max(1, ITEMS_AT_ONCE // m), replicates - done)
+        counts = rng.multinomial(m, np.full(m, 1 / m), size=size)
+        total += float((counts @ centred.T / m).max(axis=1).sum())
+        done += size
+    return total / replicates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariantReport:
+    """Best and mean of each developer's submissions, and what luck explains; developers by their best public score.
+
+    Attributes
+    ----------
+    developers : tuple of str
+    variants : (k,) int
+        Known submissions of each, private ones included.
+    best, mean : (k,) score
+        Best public submission, mean of all.
+    sigma : (k,) score
+        Standard deviation of one submission's score from its items, at the median submission.
+    lift : (k,) score
+        Expected lead of the best of equally good variants over their worth.
+    lead : (k,) score
+        Best over the next developer's best; NaN for the last.
+    explained_by : tuple of int or None
+        Least number of variants with which luck alone is expected to give that lead; None above 10^9 or for the last.
+    """
+
+    developers: tuple[str, ...]
+    variants: np.ndarray
+    best: FloatArray
+    mean: FloatArray
+    sigma: FloatArray
+    lift: FloatArray
+    lead: FloatArray
+    explained_by: tuple[int | None, ...]
+
+    @property
+    def by_mean(self) -> tuple[str, ...]:
+        """Developers in the order of the mean over their submissions."""
+        return tuple(self.developers[int(i)] for i in np.argsort(-self.mean, kind="stable"))
+
+    def __str__(self) -> str:
+        lines = [f"{'developer':<20} {'variants':>8} {'best':>8} {'mean':>8} {'luck':>8} {'lead':>8}  explained by"]
+        for i, name in enumerate(self.developers):
+            told = "" if self.explained_by[i] is None else f"{self.explained_by[i]} variants"
+            lines.append(
+                f"{name:<20} {self.variants[i]:>8} {self.best[i]:>8.4f} {self.mean[i]:>8.4f} {self.lift[i]:>8.4f} "
+                f"{self.lead[i]:>8.4f}  {told}".rstrip()
+            )
+        return "\n".join([*lines, f"order by mean: {', '.join(self.by_mean)}"])
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row a developer."""
+        import polars as pl
+
+        names = [name for name in self.__dataclass_fields__ if name not in ("developers", "explained_by")]
+        columns: dict[str, Any] = {"developer": self.developers} | {name: getattr(self, name) for name in names}
+        return pl.DataFrame(columns | {"explained_by": pl.Series(self.explained_by, dtype=pl.Int64)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields and the order by mean, in types that JSON knows."""
+        record = {name: getattr(self, name) for name in self.__dataclass_fields__} | {"by_mean": self.by_mean}
+        return {key: json_safe(value) for key, value in record.items()}
+
+
+def report_variants(submissions: pl.DataFrame) -> VariantReport:
+    """Compare developers by their best public and by their mean submission, and say what luck explains.
+
+    Parameters
+    ----------
+    submissions : DataFrame
+        One row a submission: developer, n_items, score in [0, 1], public (0 or 1).
+
+    Raises
+    ------
+    UsageError
+        A column is missing.
+    DataError
+        A score outside [0, 1], fewer than one item, or a developer without a public submission.
+    """
+    if missing := [name for name in NEEDED if name not in submissions.columns]:
+        raise UsageError(f"submissions lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(NEEDED)}")
+    rows = []
+    for (name,), group in submissions.group_by(["developer"], maintain_order=True):
+        score, items = (group[column].cast(float).to_numpy() for column in ("score", "n_items"))
+        shown = group["public"].cast(bool).fill_null(False).to_numpy()
+        if not (np.isfinite(score) & (score >= 0) & (score <= 1)).all():
+            raise DataError(f"{name}: scores must lie in [0, 1], got {score.tolist()}")
+        if not (np.isfinite(items) & (items >= 1)).all():
+            raise DataError(f"{name}: `n_items` must be at least 1, got {items.tolist()}")
+        if not shown.any():
+            raise DataError(f"{name} has no public submission", hint="mark what the board shows with public = 1")
+        middle = float(np.median(score))
+        sigma = float(np.sqrt(middle * (1 - middle) / np.median(items)))
+        rows.append((str(name), score.size, float(score[shown].max()), float(score.mean()), sigma))
+    if not rows:
+        raise DataError("there are no submissions")
+    rows.sort(key=lambda row: -row[2])
+    names, counts, best, mean, sigma_of = zip(*rows, strict=True)
+    lead = np.append(-np.diff(best), np.nan)
+    needed = [variants_to_explain(float(gap), s) for gap, s in zip(lead[:-1], sigma_of, strict=False)]
+    return VariantReport(
+        developers=names,
+        variants=np.array(counts),
+        best=np.array(best),
+        mean=np.array(mean),
+        sigma=np.array(sigma_of),
+        lift=np.array([s * expected_maximum(n) for n, s in zip(counts, sigma_of, strict=True)]),
+        lead=lead,
+        explained_by=(*needed, None),
+    )

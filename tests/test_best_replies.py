@@ -1,0 +1,66 @@
+"""Best replies: they gain what they say, end in equilibrium where there is one, and go round where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchwright.errors import UsageError
+from benchwright.ranking_game.best_replies import best_replies
+from benchwright.ranking_game.forms import TranslationCurves
+from benchwright.ranking_game.game import RankingGame
+from benchwright.ranking_game.regret import max_regret
+from tables import run
+
+RISING = RankingGame(TranslationCurves([1.0, 0.5], "exponential"), [1.0, 0.0])
+CALM = RankingGame(TranslationCurves([0.4, 0.0, 0.8], "exponential"), [0.3, 0.2, 0.1])
+
+
+@pytest.mark.parametrize("step", [0.5, 0.1, 0.01])
+def test_a_game_without_equilibrium_goes_round(step: float) -> None:
+    found = best_replies(RISING, step=step)
+    assert found.ended == "cycle"
+    efforts = np.zeros(2)
+    for move in found.moves:
+        before = RISING.payoffs(efforts)[move.developer]
+        regret = max_regret(RISING, efforts)
+        efforts[move.developer] = move.effort
+        gain = RISING.payoffs(efforts)[move.developer] - before
+        assert 0 < gain <= regret + 1e-9
+        assert gain == pytest.approx(move.gain)
+        assert RISING.published_order(efforts)[move.rank - 1] == move.developer
+    assert efforts.tolist() == [0.0, 0.0]  # back where the cycle began
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_a_game_with_an_equilibrium_comes_to_rest(seed: int | None) -> None:
+    rng = None if seed is None else np.random.default_rng(seed)
+    found = best_replies(CALM, start=[0.3, 0.9, 0.1], rng=rng)
+    assert found.ended == "rest"
+    assert found.profile.tolist() == [0.0, 0.0, 0.0]
+    assert best_replies(CALM).moves == ()
+
+
+def test_the_order_of_moves_is_seeded_and_capped() -> None:
+    first, again = (best_replies(RISING, rng=np.random.default_rng(3), max_moves=9) for _ in range(2))
+    assert first.moves == again.moves
+    assert (first.ended, len(first.moves)) == ("cap", 9)
+    assert first.to_frame().height == 9
+    assert "stopped after 9 moves" in str(first)
+    with pytest.raises(UsageError, match="`step` must lie"):
+        best_replies(RISING, step=0.0)
+
+
+def test_the_command_prints_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    games = Path(__file__).resolve().parents[1] / "examples" / "games"
+    monkeypatch.chdir(tmp_path)
+    answer = json.loads(run(monkeypatch, capsys, "game", games / "g1.toml", "--race", "--json").out)
+    assert answer["arms_race"]["wrong_order"] == pytest.approx(0.375)
+    assert answer["best_replies"]["ended"] == "cycle"
+    assert "Arms race of 2 developers" in run(monkeypatch, capsys, "game", games / "g1.toml", "--race").out
+    assert run(monkeypatch, capsys, "game", games / "three-levels.toml", "--race").code == 2
