@@ -18,6 +18,8 @@ from benchwright.errors import BenchwrightError, UsageError
 
 __all__ = ["app", "audit", "compare", "game", "main", "panel", "rescore", "weights"]
 
+ORDER = ["ingest", "audit", "weights", "rescore", "aggregate", "compare", "game", "fetch", "config"]  # of the help
+app.registered_commands.sort(key=lambda command: ORDER.index(getattr(command.callback, "__name__", "")))
 INTERRUPTED = 130
 INTERRUPTION = "interrupted; nothing half-written is left"
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._words import count
 from benchwright.ranking_game.costs import FunctionCosts
 from benchwright.ranking_game.forms import FunctionCurves, IntArray
 from benchwright.ranking_game.game import RankingGame
@@ -206,7 +207,7 @@ def solve(game: RankingGame, *, profiles: Iterable[Any] = ()) -> GameSolution:
     tied = not by_capability and bool((_leads(game, published, free)[0] <= 0).any())
     searchable = game.ties == "capability" or game.curves.strict  # else a tie on a plateau may be cheaper than a lead
     if found.paying is None and not found.n_unsure and not tied and searchable:
-        reason = f"no jump pays, over all {found.pairs} pairs; the tightest is {_told(game, found.binding)}"
+        reason = f"no jump pays, of {count(found.pairs, 'pair')} in all; the tightest is {_told(game, found.binding)}"
         result = GameSolution(pure_equilibrium="exists", reason=reason, **common)
         return _with_profiles(result, decided=not faults, given=given)
     if faults:
