@@ -194,7 +194,7 @@ def of_board(report: AuditReport) -> Iterator[Row]:
         else f"; under the plain average {names_of(first)}. "
     )
     text += (
-        f"For {outside or 'none'} of them the rank under the plain average lies outside the ranks that the data allow "
+        f"For {count(outside, 'model') if outside else 'no model'} the rank under the plain average lies outside the ranks that the data allow "
         f"under the published weights (all at once, {percent(report.config.resampling.level, 0)}; "
         f"{board.policy['standard errors']})."
     )
