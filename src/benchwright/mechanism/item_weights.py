@@ -284,5 +284,5 @@ def _notes(optimum: OptimalWeights) -> list[str]:
         return []
     return [
         "The optimal weights sum to a negative number, so shares are of the sum of absolute weights and do not add "
-        "up to 1; weights.csv is no score to publish as it stands."
+        "up to 1; column weight of weights.csv is no score to publish."
     ]

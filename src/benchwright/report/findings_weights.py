@@ -193,9 +193,10 @@ def of_board(report: AuditReport) -> Iterator[Row]:
         if frame["model"][0] in first
         else f"; under the plain average {names_of(first)}. "
     )
+    level = percent(report.config.resampling.level, 0)
     text += (
-        f"For {count(outside, 'model') if outside else 'no model'} the rank under the plain average lies outside the ranks that the data allow "
-        f"under the published weights (all at once, {percent(report.config.resampling.level, 0)}; "
+        f"For {count(outside, 'model') if outside else 'no model'} the rank under the plain average lies outside the "
+        f"ranks that the data allow under the published weights (all at once, {level}; "
         f"{board.policy['standard errors']})."
     )
     title = f"Under the published weights {moved.height or 'none'} of {count(frame.height, 'model')} change places"
@@ -254,8 +255,8 @@ def _optimum(weights: ItemWeights) -> Iterator[Row]:
         text = (
             f"{negative.height} of {items.height} items carry a negative weight, so a model that solves one loses "
             f"score. Of these {negative.height - hedges} count as worth less than the neutral point, and {hedges} as "
-            "worth more: hedges. A board that cannot publish such weights needs constrained ones."
+            "worth more: hedges. A board that cannot publish such weights takes constrained ones."
         )
         if optimum.weights.sum() <= 0:
-            text += " The weights sum to a negative number: weights.csv is no score to publish as it stands."
+            text += " They sum to a negative number: column weight of weights.csv is no score to publish."
         yield "weights", "The best weights are not all positive", text
