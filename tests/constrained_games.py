@@ -6,6 +6,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.linalg import null_space
 from scipy.optimize import linprog
 
@@ -16,6 +18,16 @@ from benchwright.mechanism.results import OptimalWeights
 
 KINDS = ("random", "half noiseless", "noiseless", "graded noise", "copies", "harmful")
 RULES = ("non_negative", "max_share", "equal_within", "fixed_shares")
+
+games = given(
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from(KINDS),
+    m=st.integers(1, 60),
+    n=st.integers(1, 4),
+    q=st.integers(0, 5),
+    r=st.sampled_from([0.0, 0.1, 1.0, 20.0]),
+)
+relaxed = settings(derandomize=True, deadline=None, max_examples=60)
 
 
 def game(seed: int, kind: str, m: int, n: int, q: int) -> dict[str, Any]:

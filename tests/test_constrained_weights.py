@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchwright.mechanism.aggregation import optimal_weights
-from constrained_games import KINDS, best_gain, bounds, constraints, enumerated, game, matrices, model_of, solved
-
-games = given(
-    seed=st.integers(0, 2**32 - 1),
-    kind=st.sampled_from(KINDS),
-    m=st.integers(1, 60),
-    n=st.integers(1, 4),
-    q=st.integers(0, 5),
-    r=st.sampled_from([0.0, 0.1, 1.0, 20.0]),
+from constrained_games import (
+    KINDS,
+    best_gain,
+    bounds,
+    constraints,
+    enumerated,
+    game,
+    games,
+    matrices,
+    model_of,
+    relaxed,
+    solved,
 )
-relaxed = settings(derandomize=True, deadline=None, max_examples=60)
 
 
 @relaxed

@@ -6,24 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchwright._check import FloatArray
 from benchwright.mechanism.aggregation import ItemAggregation, optimal_weights
 from benchwright.mechanism.constraints import Constraints
 from benchwright.mechanism.sensitivity import price_of
-from constrained_games import KINDS, RULES, game, matrices, model_of, solved
-
-games = given(
-    seed=st.integers(0, 2**32 - 1),
-    kind=st.sampled_from(KINDS),
-    m=st.integers(1, 60),
-    n=st.integers(1, 4),
-    q=st.integers(0, 5),
-    r=st.sampled_from([0.0, 0.1, 1.0, 20.0]),
-)
-relaxed = settings(derandomize=True, deadline=None, max_examples=60)
+from constrained_games import RULES, game, games, matrices, model_of, relaxed, solved
 
 
 @relaxed

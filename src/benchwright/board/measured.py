@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import polars as pl
 
@@ -19,11 +17,13 @@ def measured_board(measured: Measurements) -> BoardValues:
     Models are named, and larger is better, as in the panel's ranking (:func:`estimating.ranking.rank_models`).
     """
     columns = last_runs(measured)
-    values = np.empty((measured.items.height, len(columns)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # an item that no run of a model has stays NaN
-        for place, at in enumerate(columns.values()):
-            values[:, place] = np.nanmean(measured.value[:, at], axis=1)
+    values = np.full((measured.items.height, len(columns)), np.nan)
+    for place, at in enumerate(columns.values()):
+        known = ~np.isnan(measured.value[:, at])
+        runs = known.sum(axis=1)
+        np.divide(
+            measured.value[:, at].sum(axis=1, where=known), runs, out=values[:, place], where=runs > 0
+        )  # an item that no run of a model has stays NaN
     several = sum(len(at) > 1 for at in columns.values())
     task_level = measured.level == "task"
     doc_id = pl.lit(None, dtype=pl.String) if task_level else pl.col("doc_id").cast(pl.String)

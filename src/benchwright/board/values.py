@@ -313,7 +313,7 @@ def _task_level(panel: Panel, metric: str | None, tasks: list[str]) -> BoardValu
         notes.append(f"{count(unscored, 'task score')} without a finite value: missing")
     if below:
         notes.append(f"{count(below, 'stated standard error')} below 0: not taken for stated")
-    if (times := int(cells["times"].max())) > 1:  # type: ignore[arg-type]
+    if (times := int(cells["times"].to_numpy().max())) > 1:
         notes.append(f"up to {times} scores of one entry and task (several runs) are averaged")
     if lacking:
         notes.append(_left_out(lacking))

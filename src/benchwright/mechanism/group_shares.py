@@ -96,10 +96,15 @@ def _solved(
     return *library.answer(asked, problem.cone, y, dual), int(found.iterations)
 
 
+def _bounds(asked: Constraints) -> GroupShares:
+    if asked.share_within is None:
+        raise UsageError("`share_within` must be given: there are no bounds on groups")
+    return asked.share_within
+
+
 def groups_for(asked: Constraints, m: int) -> Groups:
     """Return the bounds on groups of ``m`` items, over the totals of ``equal_within``."""
-    shares = asked.share_within
-    assert shares is not None  # noqa: S101
+    shares = _bounds(asked)
     codes = np.asarray(shares.codes)
     if codes.size != m:
         raise UsageError(f"`share_within` must hold {m} group codes, one an item, got {codes.size}")
@@ -154,9 +159,7 @@ def _priced(
     codes = np.arange(m) if rules.codes is None else rules.codes
     unit = t if y.any() else np.nan
     slack = AT_BOUND * float(np.abs(y).max())
-    shares = asked.share_within
-    assert isinstance(shares, GroupShares)  # noqa: S101
-    member, held = np.asarray(shares.codes), _held(groups, y)
+    member, held = np.asarray(_bounds(asked).codes), _held(groups, y)
     prices = {"share_within": ((at.high - at.low) * unit)[member]}
     binding = {"share_within": held[member]}
     if rules.non_negative:

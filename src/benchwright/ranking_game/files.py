@@ -49,6 +49,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchwright.errors import UsageError
 from benchwright.ranking_game.arms_race import ArmsRace, arms_race
 from benchwright.ranking_game.best_replies import BestReplies, best_replies
@@ -168,7 +170,7 @@ def _continuous(data: Mapping[str, Any]) -> GameFile:
     settings = {name: data[name] for name in ("ties",) if name in data}
     game = RankingGame(
         form.make(**parts),
-        _numbers(data["rewards"], "`rewards`"),  # type: ignore[arg-type]  # cleaned there
+        np.array(_numbers(data["rewards"], "`rewards`")),
         costs=_costs(data, developers),
         tune_before_test=_number(data.get("tune_before_test", 0), "`tune_before_test`"),
         names=_names(developers),
