@@ -276,3 +276,14 @@ def test_wrong_use_is_told(
     assert (ran.code, ran.out) == (code, "")
     assert reason in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_report_is_no_source_of_scores(command: Command, tmp_path: Path) -> None:
+    layer = pl.DataFrame({"task": ["a"], "doc_id": [1], "weight": [1.0]})
+    (tmp_path / "report").mkdir()
+    layer.write_parquet(tmp_path / "report" / "items.parquet", metadata={"benchwright.columns": "{}"})
+    (tmp_path / "report" / "summary.json").write_text("{}", encoding="utf-8")
+    for source in ("report", "report/items.parquet"):
+        ran = command(source, "--weights", "uniform")
+        assert (ran.code, ran.out) == (2, "")
+        assert "is a report: it holds statistics of items" in ran.err

@@ -14,6 +14,7 @@ from benchwright.board.folder import TABLE, VALUES, read_board
 from benchwright.board.names import shown
 from benchwright.board.values import BoardValues, LevelChoice, board_values, picked_models, picked_tasks
 from benchwright.errors import UsageError
+from benchwright.logs.item_layer import layer_path
 from benchwright.logs.tabular import header
 from benchwright.panel.ingest import MANIFEST, read_logs
 from benchwright.panel.item_values import Errors
@@ -80,7 +81,7 @@ def opened_source(source: Source, say: Progress) -> Iterator[tuple[Panel | Board
     Raises
     ------
     UsageError
-        A source is a leaderboard.csv, which holds no scores of tasks or items.
+        A source is a report or a leaderboard.csv, which hold no scores of models on tasks or items.
     """
     if isinstance(source, Panel | BoardValues):
         yield source, []
@@ -92,7 +93,7 @@ def opened_source(source: Source, say: Progress) -> Iterator[tuple[Panel | Board
         yield values, [f"the values of a board, on the {count(values.items.height, values.level)} that it kept"]
     else:
         for path in [source] if isinstance(source, str | Path) else source:
-            _refuse_leaderboard(Path(path))
+            _refuse_outputs(Path(path))
         with TemporaryDirectory(prefix="benchwright-") as folder:
             done = read_logs(source, Path(folder) / "panel", progress=say)
             notes = list(done.notes)
@@ -103,7 +104,13 @@ def opened_source(source: Source, say: Progress) -> Iterator[tuple[Panel | Board
             yield Panel.open(done.panel), notes
 
 
-def _refuse_leaderboard(path: Path) -> None:
+def _refuse_outputs(path: Path) -> None:
+    """Raise where a path is what benchwright wrote of scores: its tables would be taken for scores themselves."""
+    if layer_path(path) is not None:
+        raise UsageError(
+            f"{path} is a report: it holds statistics of items, not the scores of models",
+            hint="give the panel or the logs that it was made of; a report serves as --weights",
+        )
     path = path / TABLE if path.is_dir() else path
     if path.suffix.lower() != ".csv" or not path.is_file():
         return
