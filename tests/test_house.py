@@ -21,6 +21,7 @@ ORDER = (
     {"simulate", "datasets"},
     {"auditing"},
     {"mechanism"},
+    {"curves"},
     {"ranking_game"},
     {"board"},
     {"report"},
