@@ -19,6 +19,7 @@ ORDER = (
     {"panel"},
     {"estimating"},
     {"simulate", "datasets"},
+    {"judge"},
     {"auditing"},
     {"mechanism"},
     {"curves"},
