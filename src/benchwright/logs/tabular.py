@@ -7,6 +7,7 @@ never turns a missing number into 0.
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ import polars as pl
 from benchwright.errors import Fault
 from benchwright.logs.source_file import read_source
 
-Kind = Literal["text", "number", "integer", "flag", "id"]
+Kind = Literal["text", "number", "integer", "flag", "id", "texts"]
 MISSING = ("", "nan", "NaN", "NA", "null", "None")
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 NEUTRALISED = r"^'(\s*[=+\-@\t\r])"  # an apostrophe that keeps a spreadsheet from running a cell
@@ -30,7 +31,8 @@ SHOWN = 60  # characters of a cell that a message repeats
 class Column:
     """A column of a table: its name, kind, whether it must exist, whether a cell may be empty, its range.
 
-    ``empty_where`` names a flag column; where that is true, a cell may be empty.
+    ``empty_where`` names a flag column; where that is true, a cell may be empty. ``texts`` is a list of texts, written
+    as Python or JSON writes one: ``['a', "b's"]``.
     """
 
     name: str
@@ -203,12 +205,12 @@ def _typed(values: pl.Series, column: Column, file: str, lines: Sequence[int], f
         reason = f"holds {values.dtype}, which is no {'number' if column.kind == 'integer' else column.kind}"
         faults.append(Fault(file, reason, column=column.name))
         return values
-    if column.kind in ("text", "id", "flag"):
+    if column.kind in ("text", "id", "flag", "texts"):
         values = values.cast(pl.String)
     stated = values
     if values.dtype == pl.String:
         values = values.str.strip_chars()
-        words = ("",) if column.kind in ("text", "id") else MISSING
+        words = ("",) if column.kind in ("text", "id", "texts") else MISSING
         values = values.set(values.is_in(words), None)
     missing = values.is_null()
     if column.kind == "number":
@@ -226,6 +228,11 @@ def _typed(values: pl.Series, column: Column, file: str, lines: Sequence[int], f
         result = number.cast(pl.Int64, strict=False)
         bad = (result.is_null() | (result != number)).fill_null(True) & ~missing
         expected = "a whole number"
+    elif column.kind == "texts":
+        lists = {cell: _texts(cell) for cell in values.unique().drop_nulls()}
+        result = values.replace_strict(lists, default=None, return_dtype=pl.List(pl.String))
+        bad = result.is_null() & ~missing
+        expected = "a list of texts, as in ['one', 'two']"
     else:
         result = values
         bad = pl.repeat(False, len(values), eager=True)
@@ -240,6 +247,15 @@ def _typed(values: pl.Series, column: Column, file: str, lines: Sequence[int], f
     if column.kind == "id" and not missing.any():
         result = id_values(result, file, lines, faults)
     return result.rename(column.name)
+
+
+def _texts(cell: str) -> list[str] | None:
+    """Return the texts that a cell lists, None where it is no such list; only literals are read, nothing is run."""
+    try:
+        value = ast.literal_eval(cell)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, list) and all(isinstance(entry, str) for entry in value) else None
 
 
 def _fits(kind: pl.DataType, wanted: Kind) -> bool:
