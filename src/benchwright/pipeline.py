@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -44,6 +44,8 @@ def audit(
     judges: Sequence[str | Path] = (),
     weights: str | Path | None = None,
     welfare: str | Path | None = None,
+    loadings: Sequence[str | Path] = (),
+    activities: str | Path | None = None,
     runs: str | Path | None = None,
     engine: str = "polars",
     progress: Callable[[str], None] | None = None,
@@ -66,6 +68,10 @@ def audit(
         A CSV file of task,doc_id,weight: a scheme to judge beside the built-in ones.
     welfare
         For a panel: a folder with the welfare tables of its items.
+    loadings
+        Judges' loadings that count in place of the source's own, which are then only compared; the mean of several.
+    activities
+        A folder that ``benchwright activities`` wrote: values of activities, and draws, in place of the source's own.
     runs
         For a panel: a table that says of its runs what the logs do not (seed, axis, dose, ...).
     engine
@@ -93,17 +99,20 @@ def audit(
     say = (lambda _: None) if progress is None else progress
     say("reading")
     estimates = None
+    judged = _Judged(tuple(judges), tuple(loadings), activities)
     if source is not None and is_panel(source):
-        beside = None if welfare is None else _welfare_tables(welfare, choices, without, judges)
-        if beside is None and judges:
-            raise UsageError("`judges` need the welfare tables of the panel's items", hint="add --welfare FOLDER")
+        beside = None if welfare is None else _welfare_tables(welfare, choices, without, judged)
+        if beside is None and judged.given:
+            raise UsageError(
+                f"`{judged.given}` needs the welfare tables of the panel's items", hint="add --welfare FOLDER"
+            )
         estimates = estimate_panel(source, config=choices, runs=runs, engine=engine, progress=progress)
         tables = _without(panel_tables(estimates, beside), without)
     else:
         for name, given in (("welfare", welfare), ("runs", runs), ("engine", None if engine == "polars" else engine)):
             if given is not None:
                 raise UsageError(f"`{name}` goes with a panel, and SOURCE is none", hint="make one: benchwright ingest")
-        tables = _with_price_notes(_read(source, choices, without, judges), choices)
+        tables = _with_price_notes(_read(source, choices, without, judged), choices)
     own = None
     if weights is not None:
         own, file = read_user_weights(weights)
@@ -132,14 +141,36 @@ def is_panel(source: str | Path) -> bool:
     return folder.is_dir() and not tables and any(True for _ in folder.rglob("*.parquet"))
 
 
-def _welfare_tables(
-    folder: str | Path, config: Config, without: Sequence[str], judges: Sequence[str | Path]
-) -> ItemTables:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a caller puts beside a source's welfare tables, or in their place."""
+
+    judges: tuple[str | Path, ...]
+    loadings: tuple[str | Path, ...]
+    activities: str | Path | None
+
+    @property
+    def given(self) -> str:
+        """Return the name of the first argument that is given, "" where none is."""
+        return "judges" if self.judges else "loadings" if self.loadings else "activities" if self.activities else ""
+
+    def read(self, folder: str | Path, config: Config, without: Sequence[str]) -> ItemTables:
+        return read_item_tables(
+            folder,
+            axes=tuple(config.prices),
+            without=without,
+            judges=self.judges,
+            loadings=self.loadings,
+            activities=self.activities,
+        )
+
+
+def _welfare_tables(folder: str | Path, config: Config, without: Sequence[str], judged: _Judged) -> ItemTables:
     """Read the welfare tables of a folder and nothing else of it."""
     left = {"improvability", "noise", *without}
     if "welfare" in left:
         raise UsageError("--welfare and --without welfare contradict each other")
-    return read_item_tables(folder, axes=tuple(config.prices), without=tuple(left), judges=judges)
+    return judged.read(folder, config, tuple(left))
 
 
 def _without(tables: ItemTables, without: Sequence[str]) -> ItemTables:
@@ -154,19 +185,18 @@ def _without(tables: ItemTables, without: Sequence[str]) -> ItemTables:
     return tables
 
 
-def _read(
-    source: str | Path | None, config: Config, without: Sequence[str], judges: Sequence[str | Path]
-) -> ItemTables:
-    axes = tuple(config.prices)
+def _read(source: str | Path | None, config: Config, without: Sequence[str], judged: _Judged) -> ItemTables:
     if source is None:
-        if without or judges:
-            raise UsageError("`without` and `judges` need a SOURCE; the built-in example has all sections")
+        if without or judged.given:
+            raise UsageError(
+                f"`{judged.given if judged.given else 'without'}` needs a SOURCE; the built-in example has all sections"
+            )
         return simulate_item_tables()
     layer = layer_path(source)
     if layer is not None:
-        if judges:
-            raise UsageError("`judges` need the item tables of a source; the item layer keeps no loadings")
-        return read_item_layer(layer, axes=axes, without=without)
+        if judged.given:
+            raise UsageError(f"`{judged.given}` needs the item tables of a source; the item layer keeps no loadings")
+        return read_item_layer(layer, axes=tuple(config.prices), without=without)
     if not Path(source).exists():
         known = set(DATASETS)
         if str(source) not in known:
@@ -175,7 +205,7 @@ def _read(
                 hint=f"give a panel, a folder of item tables, a data set ({', '.join(sorted(known))}), or nothing",
             )
         source = load_dataset(str(source))
-    tables = read_item_tables(source, axes=axes, without=without, judges=judges)
+    tables = judged.read(source, config, without)
     if not without:
         return tables
     left_out = ", ".join(section for section in SECTIONS if section in without)

@@ -14,12 +14,13 @@ from benchwright.auditing.noise import audit_noise
 from benchwright.auditing.panel_tables import audit_quality, checkpoints_of
 from benchwright.auditing.results import FamilyContrast, ItemAudit, WelfareAudit
 from benchwright.auditing.robustness import robustness_table
-from benchwright.auditing.welfare import activity_map, item_welfare, quadrant, quadrant_shares, rank_weights
+from benchwright.auditing.welfare import activity_map, judges_welfare, quadrant, quadrant_shares, rank_weights
+from benchwright.auditing.welfare_draws import welfare_errors
 from benchwright.choices import WelfareChoices
 from benchwright.config import Config
 from benchwright.errors import DataError, Fault
 from benchwright.estimating.estimates import PanelEstimates
-from benchwright.logs.item_tables import ITEM, ItemTables
+from benchwright.logs.item_tables import DEFAULT_JUDGE, ITEM, ItemTables
 
 PUBLISHED_TOLERANCE = 1e-6
 FEW_TASKS = 10
@@ -66,8 +67,8 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
     families = family_map(config.families.welfare, of_source=tables.families)
     robust = family_map(config.families.robustness, of_source=tables.families, default="robustness")
     notes: list[str] = []
-    loadings = tables.loadings.get("default")
-    if loadings is None:
+    judged = tables.main_loadings
+    if not judged:
         items = _stated_welfare(tables, choices)
         notes.append("The source has no judge's loadings: no activity map, no robustness table.")
         activities = quadrants = robustness = pl.DataFrame()
@@ -78,11 +79,17 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
                 faults=[Fault("gwa_welfare_scores_mean.csv", "no such file in the source")],
             )
         values = tables.activities[choices.activity_score]
-        items = item_welfare(loadings, values, top_k=choices.top_k, rule=choices.rank_weights)
+        items = judges_welfare(judged, values, top_k=choices.top_k, rule=choices.rank_weights)
+        loadings = pl.concat(judged)
+        if len(judged) > 1:
+            notes.append(
+                f"Welfare is the mean over the judges {', '.join(tables.main)}; slots are those of all of them."
+            )
         top_k, thresholds = choices.top_k, tuple(sorted({*choices.thresholds, choices.quadrant_threshold}))
         activities = activity_map(loadings, values, top_k=top_k, thresholds=thresholds)
         quadrants = quadrant_shares(loadings, values, items, top_k=top_k, thresholds=thresholds)
-        robustness = robustness_table(items, tables.loadings, tables.activities, robust, choices)
+        robustness = robustness_table(items, tables.loadings, tables.activities, robust, choices, tables.main)
+        items = items.with_columns(welfare_errors(items, tables, choices))
     known = items.drop_nulls(["w_auto", "w_aug"])
     if known.height == 0:
         raise DataError(
@@ -129,7 +136,7 @@ def _published_gap(items: pl.DataFrame, tables: ItemTables, choices: WelfareChoi
     same = all(
         getattr(choices, name) == getattr(as_published, name) for name in ("top_k", "rank_weights", "activity_score")
     )
-    if tables.welfare is None or "default" not in tables.loadings or not same:
+    if tables.welfare is None or not tables.main_loadings or tables.main != (DEFAULT_JUDGE,) or not same:
         return None
     both = items.join(tables.welfare, on=ITEM, suffix="_published")
     own, stated = both["w_auto_raw", "w_aug_raw"], both["w_auto_published", "w_aug_published"]

@@ -29,6 +29,10 @@ COLUMNS = (
     ItemColumn("family", "", "family under the map of the welfare contrast"),
     ItemColumn("w_auto", "welfare on [1,5]", "welfare under the automation framing"),
     ItemColumn("w_aug", "welfare on [1,5]", "welfare under the augmentation framing"),
+    ItemColumn(
+        "w_auto_se", "welfare on [1,5]", "standard error of w_auto: tasks behind activities, and judges if several"
+    ),
+    ItemColumn("w_aug_se", "welfare on [1,5]", "standard error of w_aug, likewise"),
     ItemColumn("w_auto_raw", "welfare, sum over ranks", "the same before scaling to [1,5]"),
     ItemColumn("w_aug_raw", "welfare, sum over ranks", "the same before scaling to [1,5]"),
     ItemColumn("quadrant", "", "green, automate, augment or red at the configured threshold"),

@@ -50,7 +50,7 @@ def panel_tables(estimates: PanelEstimates, welfare: ItemTables | None = None) -
 
 
 def _with_welfare(tables: ItemTables, welfare: ItemTables, estimates: PanelEstimates) -> ItemTables:
-    named = next(iter(welfare.loadings.values()), welfare.welfare)
+    named = next(iter((*welfare.main_loadings, *welfare.loadings.values())), welfare.welfare)
     if named is not None:
         items = estimates.measured.items
         kinds = named["doc_id"].dtype, items["doc_id"].dtype
@@ -65,6 +65,8 @@ def _with_welfare(tables: ItemTables, welfare: ItemTables, estimates: PanelEstim
         tables,
         activities=welfare.activities,
         loadings=welfare.loadings,
+        main=welfare.main,
+        activity_draws=welfare.activity_draws,
         welfare=welfare.welfare,
         topics=welfare.topics,
         families=welfare.families,

@@ -11,7 +11,7 @@ such an order in them; the row "exact ties" rounds first and has the figures tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,20 +20,20 @@ from scipy import stats
 
 from benchwright.auditing.families import FamilyMap
 from benchwright.auditing.frontier import mark_dominators, mark_frontier
-from benchwright.auditing.welfare import item_welfare
+from benchwright.auditing.welfare import judges_welfare
 from benchwright.choices import WelfareChoices
-from benchwright.logs.item_tables import ITEM
+from benchwright.logs.item_tables import DEFAULT_JUDGE, ITEM
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One other way to score the same items."""
+    """One other way to score the same items; ``judge`` None: those that count."""
 
     name: str
     top_k: int = 5
     rule: str = "reciprocal"
     activity_score: str = "share"
-    judge: str = "default"
+    judge: str | None = None
     exact_ties: bool = False
 
 
@@ -54,24 +54,28 @@ def robustness_table(
     activities: Mapping[str, pl.DataFrame],
     families: FamilyMap,
     choices: WelfareChoices,
+    main: Sequence[str] = (DEFAULT_JUDGE,),
 ) -> pl.DataFrame:
     """Return one row per variant that the source has the tables for and that is not the chosen scoring.
 
-    ``welfare`` is the chosen scoring (task, doc_id, w_auto, w_aug), made with ``choices``. Columns: variant,
-    n_compared, spearman_auto, spearman_aug, kendall_auto, kendall_aug, frontier_size_default, frontier_size_variant,
+    ``welfare`` is the chosen scoring (task, doc_id, w_auto, w_aug), made with ``choices`` from the judges ``main``,
+    each with a row of its own where they are several. Columns: variant, n_compared, spearman_auto, spearman_aug,
+    kendall_auto, kendall_aug, frontier_size_default, frontier_size_variant,
     frontier_overlap, frontier_jaccard, dominated_default, dominated_variant (shares of the first family).
     """
-    judges = tuple(Variant(f"judge {name}, k=5, recip", judge=name) for name in loadings if name != "default")
+    alone = main if len(main) == 1 else ()
+    judges = tuple(Variant(f"judge {name}, k=5, recip", judge=name) for name in loadings if name not in alone)
     rows = []
     chosen = (choices.top_k, choices.rank_weights, choices.activity_score)
     for variant in (*VARIANTS, *judges):
-        if variant.judge not in loadings or variant.activity_score not in activities:
+        of = main if variant.judge is None else (variant.judge,)
+        if not set(of) <= loadings.keys() or variant.activity_score not in activities:
             continue
         rule = (variant.top_k, variant.rule, variant.activity_score)
-        if variant.judge == "default" and not variant.exact_ties and rule == chosen:
+        if variant.judge is None and not variant.exact_ties and rule == chosen:
             continue
-        scored = item_welfare(
-            loadings[variant.judge],
+        scored = judges_welfare(
+            [loadings[name] for name in of],
             activities[variant.activity_score],
             top_k=variant.top_k,
             rule=variant.rule,

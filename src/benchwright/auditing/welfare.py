@@ -6,6 +6,7 @@ weights lambda_k (1/k, or 1/K),
 
     w(i) = sum_k lambda_k p(g_ik),      shown on [1,5] as w(i) / sum_k lambda_k.
 
+With several judges, or one judge asked several times, an item's welfare is the mean over those that gave it one.
 A dropped activity (too few rated tasks) uses up its rank and adds 0; an item with no kept activity has no
 value. Dropped or missing ranks can put an item below 1: it is shown as it comes out.
 """
@@ -73,6 +74,19 @@ def item_welfare(
     return items.with_columns(**columns).with_columns(
         w_auto=pl.col("w_auto_raw") / scale, w_aug=pl.col("w_aug_raw") / scale
     )
+
+
+def judges_welfare(
+    loadings: Sequence[pl.DataFrame], activities: pl.DataFrame, *, top_k: int = 5, rule: str = "reciprocal"
+) -> pl.DataFrame:
+    """Return ``item_welfare`` averaged over judges: the mean of those that gave the item a value.
+
+    Items are in the order of their first row, the first judge's first.
+    """
+    scored = [item_welfare(one, activities, top_k=top_k, rule=rule) for one in loadings]
+    if len(scored) == 1:
+        return scored[0]
+    return pl.concat(scored).group_by(*ITEM, maintain_order=True).mean()
 
 
 def ranked_codes(

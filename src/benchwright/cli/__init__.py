@@ -12,13 +12,26 @@ from typing import Annotated
 import typer
 
 from benchwright import __version__
-from benchwright.cli import audit, compare, game, panel, rescore, weights  # registers their commands
+from benchwright.cli import activities, audit, compare, game, judge, panel, rescore, weights  # registers their commands
 from benchwright.cli.options import app, note
 from benchwright.errors import BenchwrightError, UsageError
 
-__all__ = ["app", "audit", "compare", "game", "main", "panel", "rescore", "weights"]
+__all__ = ["activities", "app", "audit", "compare", "game", "judge", "main", "panel", "rescore", "weights"]
 
-ORDER = ["ingest", "audit", "weights", "rescore", "aggregate", "compare", "game", "fetch", "config"]  # of the help
+# of the help
+ORDER = [
+    "ingest",
+    "activities",
+    "judge",
+    "audit",
+    "weights",
+    "rescore",
+    "aggregate",
+    "compare",
+    "game",
+    "fetch",
+    "config",
+]
 app.registered_commands.sort(key=lambda command: ORDER.index(getattr(command.callback, "__name__", "")))
 INTERRUPTED = 130
 INTERRUPTION = "interrupted; nothing half-written is left"

@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from benchwright.cli.options import (
+    Activities,
     ConfigFile,
     Json,
     Judge,
+    Loadings,
     Metric,
     Out,
     Overwrite,
@@ -48,6 +50,8 @@ def audit(
     metric: Metric = None,
     runs: Runs = None,
     welfare: Welfare = None,
+    loadings: Loadings = None,
+    activities: Activities = None,
     engine: Annotated[str, typer.Option(help="Panel: what computes: polars, duckdb or spark.")] = "polars",
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave report.html out.")] = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave figures/ out.")] = False,
@@ -76,6 +80,8 @@ def audit(
         judges=() if judge is None else judge,
         weights=weights,
         welfare=welfare,
+        loadings=() if loadings is None else loadings,
+        activities=activities,
         runs=runs,
         engine=engine,
         progress=say,

@@ -42,6 +42,13 @@ Without = Annotated[
     list[str] | None, typer.Option(help="Section to leave out: welfare, improvability or noise. May be repeated.")
 ]
 Judge = Annotated[list[Path] | None, typer.Option(help="Another judge's loadings to compare. May be repeated.")]
+Loadings = Annotated[
+    list[Path] | None,
+    typer.Option(help="A judge's loadings that count in place of the source's. Repeated: the mean of several judges."),
+]
+Activities = Annotated[
+    Path | None, typer.Option(help="Folder of `activities`: their values and draws, in place of the source's.")
+]
 Weights = Annotated[Path | None, typer.Option(help="CSV of task,doc_id,weight to judge beside the plain average.")]
 Metric = Annotated[str | None, typer.Option(help="Panel: the item's score, e.g. acc or choice:p_gold_char.")]
 Runs = Annotated[Path | None, typer.Option(help="Panel: a table of runs (name, seed, axis, dose, unit, ...).")]

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from benchwright.cli.options import (
+    Activities,
     ConfigFile,
     Json,
+    Loadings,
     Metric,
     Out,
     Overwrite,
@@ -49,6 +51,8 @@ def weights(
     metric: Metric = None,
     runs: Runs = None,
     welfare: Welfare = None,
+    loadings: Loadings = None,
+    activities: Activities = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -78,6 +82,8 @@ def weights(
         config=configured(config, set_, options),
         weights=weights,
         welfare=welfare,
+        loadings=() if loadings is None else loadings,
+        activities=activities,
         runs=runs,
         progress=say,
     )

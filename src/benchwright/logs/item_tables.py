@@ -12,6 +12,7 @@ cost.csv                     improvability anchor score and slope per effort axi
 noise.csv                    noise         variance over seeds, mean score, ranks
 item_margins.parquet         noise         log-likelihood ratio gold / runner-up (optional)
 families.csv                 all           task,family of this source (optional)
+activity_draws.parquet       welfare       values of activities drawn again (optional)
 item_topics.csv              report        a phrase per item (optional)
 ===========================  ============  ==========================================================
 
@@ -28,14 +29,16 @@ from pathlib import Path
 import polars as pl
 
 from benchwright.errors import DataError, Fault, UsageError
+from benchwright.logs.judge_loadings import PATTERN, loadings_file, parse_loadings
 from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
-from benchwright.logs.judge_loadings import parse_loadings
 from benchwright.logs.source_file import SourceFile, read_source, utf8
 from benchwright.logs.tabular import Column, Table, header, parse_table, shown
 
 SECTIONS = ("welfare", "improvability", "noise")
 TABLE_FILES = ("cost.csv", "noise.csv", "welfare.csv", "gwa_welfare_scores.csv", "judge_loadings*.jsonl")
 ITEM = ("task", "doc_id")
+VALUES = {"share": "gwa_welfare_scores.csv", "mean": "gwa_welfare_scores_mean.csv"}  # of activities, by rule
+DEFAULT_JUDGE, OWN_JUDGE = "default", "source"  # the folder's judge, and what it is called once another one counts
 PUBLISHED_LEVEL = 0.95  # rank intervals of published tables are 2.5 to 97.5 % (Haupt et al.)
 MAX_SLOPE = 1e9  # score per slope unit; a larger one is a slip, and its square would overflow in the weights
 _KEY = (Column("task", "text"), Column("doc_id", "id"))
@@ -53,6 +56,16 @@ ACTIVITIES = Table(
         Column("p_aug_15", "number", empty_where="dropped", low=1, high=5),
     ),
     key=("concept_id",),
+)
+DRAWS = Table(
+    (
+        Column("rule", "text"),
+        Column("replicate", "integer", low=1),
+        Column("activity", "text"),
+        Column("auto", "number"),
+        Column("aug", "number"),
+    ),
+    key=("rule", "replicate", "activity"),
 )
 WELFARE = Table((*_KEY, Column("w_auto", "number", empty=True), Column("w_aug", "number", empty=True)), ITEM)
 NOISE = Table(
@@ -95,6 +108,10 @@ class ItemTables:
         has none), dropped, auto, aug (values on [1,5]).
     loadings
         Per judge: task, doc_id, perspective, activities (ranked list of activity ids).
+    main
+        The judges whose mean is the welfare of items; the others are only compared with it.
+    activity_draws
+        Per rule: replicate, activity, auto, aug (on the line to [1,5] of ``activities``).
     welfare, cost, noise, margins, topics, families
         The tables of the module's docstring; None where the source has none.
     axes
@@ -109,6 +126,8 @@ class ItemTables:
     simulated: bool = False
     activities: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     loadings: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    main: tuple[str, ...] = (DEFAULT_JUDGE,)
+    activity_draws: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     welfare: pl.DataFrame | None = None
     cost: pl.DataFrame | None = None
     noise: pl.DataFrame | None = None
@@ -120,9 +139,20 @@ class ItemTables:
     files: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def main_loadings(self) -> tuple[pl.DataFrame, ...]:
+        """Loadings of the judges whose mean is the welfare of items; none where the source has none of theirs."""
+        return tuple(self.loadings[name] for name in self.main if name in self.loadings)
+
 
 def read_item_tables(
-    folder: str | Path, *, axes: Sequence[str], without: Sequence[str] = (), judges: Sequence[str | Path] = ()
+    folder: str | Path,
+    *,
+    axes: Sequence[str],
+    without: Sequence[str] = (),
+    judges: Sequence[str | Path] = (),
+    loadings: Sequence[str | Path] = (),
+    activities: str | Path | None = None,
 ) -> ItemTables:
     """Read a folder of published item tables.
 
@@ -136,6 +166,11 @@ def read_item_tables(
         Sections to leave out, of "welfare", "improvability", "noise".
     judges
         Further judge files, beside those of the folder.
+    loadings
+        Judge files (or folders with one each) that count in place of the folder's own, which is then only compared; the
+        mean of several.
+    activities
+        Folder with tables of activity values and their draws, in place of those of the folder.
 
     Raises
     ------
@@ -163,14 +198,35 @@ def read_item_tables(
     unknown = set(without) - set(SECTIONS)
     if unknown:
         raise UsageError(f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}")
-    return _Reader(root).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
+    beside = root if activities is None else Path(activities)
+    if activities is not None and not (beside / VALUES["share"]).is_file():
+        raise UsageError(f"activities {beside}: no {VALUES['share']} there", hint="make it: benchwright activities RAW")
+    main = tuple(loadings_file(path) for path in loadings)
+    return _Reader(root, beside, main).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
+
+
+@dataclass(slots=True)
+class _Welfare:
+    """What a reader finds for the section ``welfare``."""
+
+    activities: dict[str, pl.DataFrame] = field(default_factory=dict)
+    draws: dict[str, pl.DataFrame] = field(default_factory=dict)
+    loadings: dict[str, pl.DataFrame] = field(default_factory=dict)
+    main: tuple[str, ...] = (DEFAULT_JUDGE,)
+    welfare: pl.DataFrame | None = None
+
+
+def _judge_name(path: Path, *, of_folder: bool = False) -> str:
+    """Return how a judge is called: judge_loadings_NAME.jsonl is NAME; one without a name by its folder, if wanted."""
+    name = utf8(path.stem).removeprefix("judge_loadings").lstrip("_")
+    return name or (utf8(path.resolve().parent.name) if of_folder else DEFAULT_JUDGE)
 
 
 class _Reader:
     """Reads one folder, collecting faults of all files before it gives up."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, beside: Path, main: tuple[Path, ...]) -> None:
+        self.root, self.beside, self.main = root, beside, main  # ``beside``: where values of activities lie
         self.faults: list[Fault] = []
         self.files: list[SourceFile] = []
         self.notes: list[str] = []
@@ -180,17 +236,15 @@ class _Reader:
         for section, name in needed.items():
             if section not in without and not (self.root / name).exists():
                 self.missing(name, f"section `{section}`")
-        activities: dict[str, pl.DataFrame] = {}
-        loadings: dict[str, pl.DataFrame] = {}
-        welfare = None
-        if "welfare" not in without:
-            activities, loadings, welfare = self.read_welfare(judges)
+        part = _Welfare() if "welfare" in without else self.read_welfare(judges)
         cost, found = (None, ()) if "improvability" in without else self.read_cost(axes)
         tables = ItemTables(
             name=utf8(self.root.resolve().name),
-            activities=activities,
-            loadings=loadings,
-            welfare=welfare,
+            activities=part.activities,
+            loadings=part.loadings,
+            main=part.main,
+            activity_draws=part.draws,
+            welfare=part.welfare,
             cost=cost,
             noise=None if "noise" in without else self.table("noise.csv", NOISE),
             margins=None if "noise" in without else self.table("item_margins.parquet", MARGINS),
@@ -243,8 +297,8 @@ class _Reader:
             self.faults.append(Fault("cost.csv", reason))
         return cost, found
 
-    def table(self, name: str, layout: Table) -> pl.DataFrame | None:
-        content = self.content(self.root / name)
+    def table(self, name: str, layout: Table, folder: Path | None = None) -> pl.DataFrame | None:
+        content = self.content((self.root if folder is None else folder) / name)
         return None if content is None else parse_table(name, content, layout, self.faults)
 
     def content(self, path: Path) -> bytes | None:
@@ -255,39 +309,42 @@ class _Reader:
         self.files.append(source[1])
         return source[0]
 
-    def read_welfare(
-        self, judges: tuple[Path, ...]
-    ) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame], pl.DataFrame | None]:
-        welfare = self.table("welfare.csv", WELFARE)
-        activities = {}
-        for rule, name in (("share", "gwa_welfare_scores.csv"), ("mean", "gwa_welfare_scores_mean.csv")):
-            frame = self.table(name, ACTIVITIES)
+    def read_welfare(self, judges: tuple[Path, ...]) -> _Welfare:
+        """Return values of activities with their draws, loadings of each judge, and the source's own welfare."""
+        part = _Welfare(welfare=self.table("welfare.csv", WELFARE))
+        for rule, name in VALUES.items():
+            frame = self.table(name, ACTIVITIES, self.beside)
             if frame is not None:
-                activities[rule] = self.kept(frame, name)
-        paths = sorted(self.root.glob("judge_loadings*.jsonl"))
+                part.activities[rule] = self.kept(frame, name)
+        named = [(path, _judge_name(path)) for path in sorted(self.root.glob(PATTERN))]
+        if self.main:
+            named = [(path, OWN_JUDGE if name == DEFAULT_JUDGE else name) for path, name in named]
+            own = [(path, _judge_name(path, of_folder=True)) for path in self.main]
+            named, part.main = own + named, tuple(name for _, name in own)
         for judge in judges:
             if judge.is_file():
-                paths.append(judge)
+                named.append((judge, _judge_name(judge)))
             else:
                 self.faults.append(Fault(str(judge), "no such file, named as a judge's loadings"))
-        judged = (self.root / "judge_loadings.jsonl").exists()
-        if (judged or judges) and not (self.root / "gwa_welfare_scores.csv").exists():
-            self.missing("gwa_welfare_scores.csv", "section `welfare`" if judged else "a judge's loadings file")
+        judged = bool(self.main) or (self.root / "judge_loadings.jsonl").exists()
+        if (judged or judges) and not (self.beside / VALUES["share"]).exists():
+            self.missing(VALUES["share"], "section `welfare`" if judged else "a judge's loadings file")
         if not judged and not (self.root / "welfare.csv").exists():
             self.missing("judge_loadings.jsonl (or welfare.csv)", "section `welfare`")
-        if activities.get("share") is None:
-            return activities, {}, welfare
-        known = frozenset(activities["share"]["activity"])
-        loadings = {}
-        for path in paths:
+        if part.activities.get("share") is None:
+            return part
+        known = frozenset(part.activities["share"]["activity"])
+        for path, name in named:
             content = self.content(path)
             if content is None:
                 continue
-            name = utf8(path.stem).removeprefix("judge_loadings").lstrip("_") or "default"
-            if name in loadings:
+            if name in part.loadings:
                 self.faults.append(Fault(path.name, f"a judge called `{name}` was already read; rename the file"))
-            loadings[name] = parse_loadings(path.name, content, known, self.faults, self.notes)
-        return activities, loadings, welfare
+            part.loadings[name] = parse_loadings(path.name, content, known, self.faults, self.notes)
+        draws = self.table("activity_draws.parquet", DRAWS, self.beside)
+        if draws is not None:
+            part.draws = {rule: draws.filter(pl.col("rule") == rule).drop("rule") for rule in draws["rule"].unique()}
+        return part
 
     def kept(self, frame: pl.DataFrame, file: str) -> pl.DataFrame:
         """Check the activities that count and return them under our own column names."""

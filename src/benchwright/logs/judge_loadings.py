@@ -4,24 +4,65 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from benchwright.errors import Fault
+from benchwright.errors import DataError, Fault, UsageError
+from benchwright.logs.source_file import read_source
 from benchwright.logs.tabular import id_values, shown
 
 PERSPECTIVES = ("automation", "augmentation")
+PATTERN = "judge_loadings*.jsonl"
+
+
+def read_loadings(path: str | Path, activities: Iterable[str] | None = None) -> pl.DataFrame:
+    """Read one judge's loadings: task, doc_id, perspective, activities (ranked ids).
+
+    Parameters
+    ----------
+    path
+        The file, or a folder with one ``judge_loadings*.jsonl``.
+    activities
+        Ids that may be named; any where None.
+
+    Raises
+    ------
+    UsageError
+        No such file, or a folder without one such file.
+    DataError
+        The file has faults; all of them are listed.
+    """
+    faults: list[Fault] = []
+    file = loadings_file(path)
+    source = read_source(file, faults)
+    if source is not None:
+        known = None if activities is None else frozenset(activities)
+        frame = parse_loadings(file.name, source[0], known, faults, [])
+        if not faults:
+            return frame
+    raise DataError(f"{file}: {len(faults)} fault(s) in a judge's loadings", faults=faults)
+
+
+def loadings_file(path: str | Path) -> Path:
+    """Return the file that names a judge's loadings: itself, or the only one in the folder."""
+    file = Path(path)
+    found = sorted(file.glob(PATTERN)) if file.is_dir() else [file]
+    if len(found) != 1 or not found[0].is_file():
+        what = "there is no such file" if not file.is_dir() else f"the folder holds {len(found)} files {PATTERN}"
+        raise UsageError(f"loadings {file}: {what}", hint="name the file that a judge wrote, one JSON object a line")
+    return found[0]
 
 
 def parse_loadings(
-    file: str, content: bytes, known: frozenset[str], faults: list[Fault], notes: list[str]
+    file: str, content: bytes, known: frozenset[str] | None, faults: list[Fault], notes: list[str]
 ) -> pl.DataFrame:
     """Return one judge's ranked activities from a file that holds one JSON object a line.
 
-    Returns task, doc_id, perspective, activities (ranked ids, all of them ``known``). Appends what is wrong
-    to ``faults``, and to ``notes`` how many rows the judge itself marked as failed.
+    Returns task, doc_id, perspective, activities (ranked ids, all of them ``known`` where that is not None).
+    Appends what is wrong to ``faults``, and to ``notes`` how many rows the judge itself marked as failed.
     """
     rows: list[tuple[str, str, str, list[str]]] = []
     lines: list[int] = []
@@ -89,7 +130,7 @@ def _json_object(line: bytes) -> dict[str, Any]:
     return record
 
 
-def _loading(record: Mapping[str, Any], known: frozenset[str]) -> tuple[str, str, str, list[str]]:
+def _loading(record: Mapping[str, Any], known: frozenset[str] | None) -> tuple[str, str, str, list[str]]:
     field_name = "task" if "task" in record else "lm_eval_task"
     task = record.get(field_name)
     if not isinstance(task, str) or not task.strip():
@@ -104,7 +145,7 @@ def _loading(record: Mapping[str, Any], known: frozenset[str]) -> tuple[str, str
     if not isinstance(ranked, list) or not all(isinstance(name, str) for name in ranked):
         raise _LoadingError("ranked_gwa_ids", f"must be a list of activity ids, got {shown(repr(ranked))}")
     for name in ranked:
-        if name not in known:
+        if known is not None and name not in known:
             raise _LoadingError("ranked_gwa_ids", f"`{shown(name)}` is no activity of gwa_welfare_scores.csv")
     if len(set(ranked)) < len(ranked):
         raise _LoadingError("ranked_gwa_ids", "an activity is ranked twice")

@@ -13,11 +13,8 @@ cannot tell: the interval is of the cost on the cheapest axis, and says nothing 
 its sign; items are drawn apart from each other, though the models behind them are the same; and an interval around a
 rank that was itself selected inherits the selection.
 
-Welfare: an activity's share of tasks that count, k of n, is drawn as k / n + (X - E X), X of Jeffreys' posterior
-Beta(k + 1/2, n - k + 1/2), so that the draws' mean is the estimate, and every item's welfare follows from the same
-judge's ranking, so items that share an activity move together. The line from shares to [1, 5] stays, so that the
-neutral point stays the same share of tasks; drawn values may leave [1, 5], which a linear welfare does not mind. Not
-drawn: the ratings of a task, what another judge would have ranked, what one task says of both framings at once.
+Welfare: values of activities, and judges where several count, as ``auditing.welfare_draws`` draws them. Not drawn: what
+a judge who was not asked would have ranked.
 
 Noise in slopes inflates M, and drawing it twice inflates it more: intervals tell how far weights move with the data at
 hand; they are no promise to cover the best weights.
@@ -36,19 +33,17 @@ from scipy import stats
 from benchwright._check import FloatArray
 from benchwright._words import count
 from benchwright.auditing.results import ImprovabilityAudit, NoiseAudit
-from benchwright.auditing.welfare import rank_weights, ranked_codes
+from benchwright.auditing.welfare_draws import welfare_draws
 from benchwright.config import Config
 from benchwright.estimating import _resampling as resampling
 from benchwright.estimating.estimates import WEIGHTS, PanelEstimates
 from benchwright.estimating.noise import seed_covariance, variance_draws
 from benchwright.estimating.slopes import slope_draws, task_groups
-from benchwright.logs.item_tables import ITEM, PUBLISHED_LEVEL, ItemTables
+from benchwright.logs.item_tables import ITEM, PERSPECTIVES, PUBLISHED_LEVEL, ItemTables
 from benchwright.mechanism.aggregation import ItemAggregation
 from benchwright.mechanism.moved_slopes import behind_draws
 
 CHUNK = resampling.CHUNK
-OFF_LINE = 1e-3  # welfare on [1, 5] beyond which values are not a line of the shares
-VALUES = {"automation": "auto", "augmentation": "aug"}
 Draw = Callable[[], FloatArray]  # the next CHUNK draws, the first dimension
 
 
@@ -131,8 +126,8 @@ def draw_game(
     else:
         level = PUBLISHED_LEVEL if tables is None else tables.rank_level
         parts = _table_draws(model, items, improvability, noise, level, np.random.default_rng([seed, WEIGHTS]))
-    welfare, note = _welfare_draws(model, items, tables, config, np.random.default_rng([seed, WEIGHTS, 1]))
-    return replace(parts, welfare=welfare, notes=(*parts.notes, note))
+    welfare, notes = _welfare_draws(model, items, tables, config, np.random.default_rng([seed, WEIGHTS, 1]))
+    return replace(parts, welfare=welfare, notes=(*parts.notes, *notes))
 
 
 def rows_of(estimates: PanelEstimates, items: pl.DataFrame) -> NDArray[np.int64]:
@@ -293,54 +288,11 @@ def two_sided(spread: FloatArray, rng: np.random.Generator) -> Draw:
 
 def _welfare_draws(
     model: ItemAggregation, items: pl.DataFrame, tables: ItemTables | None, config: Config, rng: np.random.Generator
-) -> tuple[Draw | None, str]:
-    """Return draws of welfare from the counts behind activities, or None, and a note."""
-    fixed = "Welfare is not drawn: "
-    loadings = None if tables is None else tables.loadings.get("default")
-    if tables is None or loadings is None:
-        return None, f"{fixed}the source has no judge's rankings."
-    if config.welfare.activity_score != "share":
-        return None, f"{fixed}mean ratings come without their spread."
-    activities = tables.activities["share"].sort("activity")
-    if not {"n_tasks", "share_auto", "share_aug"} <= set(activities.columns):
-        return None, f"{fixed}the source does not say of how many tasks an activity's value is a share."
-    choices, kept = config.welfare, activities.filter(~pl.col("dropped"))
-    mixture = {"automation": choices.automation_share, "augmentation": 1 - choices.automation_share}
-    mixture = {framing: part for framing, part in mixture.items() if part}
-    names = [VALUES[framing] for framing in mixture]
-    told = kept.select("n_tasks", *(f"share_{name}" for name in names)).cast(pl.Float64).fill_null(np.nan).to_numpy()
-    n, shares = told[:, :1].T, told[:, 1:].T
-    if not np.isfinite(told).all() or (n < 1).any() or (shares < 0).any() or (shares > 1).any():
-        return None, f"{fixed}the source does not say of how many tasks each activity's value is a share."
-    values = kept.select(names).to_numpy().T
-    slope = np.array([_slope(one, value) for one, value in zip(shares, values, strict=True)])
-    if not np.isfinite(slope).all():
-        return None, f"{fixed}values of activities do not follow from shares of tasks."
-    weights = rank_weights(choices.top_k, choices.rank_weights)
-    weights = weights / weights.sum()
-    codes = ranked_codes(loadings, items, activities["activity"], top_k=choices.top_k)
-    place = np.append(np.where(activities["dropped"], -1, np.cumsum(~activities["dropped"].to_numpy()) - 1), -1)
-    a, b = shares * n + 0.5, (1 - shares) * n + 0.5
-
-    def draw() -> FloatArray:
-        drawn = np.repeat(model.welfare[None], CHUNK, axis=0)
-        for f, (framing, part) in enumerate(mixture.items()):
-            share = rng.beta(a[f], b[f], size=(CHUNK, n.size))
-            gap = np.hstack([slope[f] * (share - a[f] / (a[f] + b[f])), np.zeros((CHUNK, 1))])
-            for k, weight in enumerate(weights):
-                drawn += part * weight * gap[:, place[codes[framing][:, k]]]
-        return drawn
-
-    return draw, (
-        f"Draws of welfare: each activity's share of its {int(n.min())} to {int(n.max())} rated tasks "
-        "(Jeffreys' posterior about the estimate), the judge's rankings as they are; the line from shares to [1,5] is "
-        "kept, so that the neutral point stays the same share of tasks."
-    )
-
-
-def _slope(share: FloatArray, value: FloatArray) -> float:
-    """Return the slope of the line from shares to values, NaN where they do not lie on one."""
-    if np.ptp(share) == 0:
-        return np.nan
-    slope, start = np.polyfit(share, value, 1)
-    return float(slope) if np.abs(start + slope * share - value).max() < OFF_LINE else np.nan
+) -> tuple[Draw | None, tuple[str, ...]]:
+    """Return draws of welfare, or None, and notes."""
+    found = "the source has no judge's rankings." if tables is None else welfare_draws(items, tables, config.welfare)
+    if isinstance(found, str):
+        return None, (f"Welfare is not drawn: {found}",)
+    share = config.welfare.automation_share
+    mixture = {framing: part for framing, part in zip(PERSPECTIVES, (share, 1 - share), strict=True) if part}
+    return lambda: model.welfare + found.draw(mixture, CHUNK, rng), found.notes
