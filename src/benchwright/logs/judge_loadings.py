@@ -71,13 +71,13 @@ def parse_loadings(
         if not line.strip():
             continue
         try:
-            record = _json_object(line)
+            record = json_object(line)
             if record.get("ok") is False:
                 failed += 1
                 continue
-            rows.append(_loading(record, known))
+            rows.append(loading(record, known))
             lines.append(number)
-        except _LoadingError as error:
+        except LoadingError as error:
             faults.append(Fault(file, str(error), line=number, column=error.column))
         except RecursionError:
             faults.append(Fault(file, "is nested too deeply", line=number))
@@ -108,7 +108,7 @@ def parse_loadings(
     return frame.with_columns(id_values(frame["doc_id"], file, lines, faults))
 
 
-class _LoadingError(ValueError):
+class LoadingError(ValueError):
     """A judge's row that cannot be used, and the field at fault."""
 
     def __init__(self, column: str | None, reason: str) -> None:
@@ -116,40 +116,42 @@ class _LoadingError(ValueError):
         super().__init__(reason)
 
 
-def _json_object(line: bytes) -> dict[str, Any]:
+def json_object(line: bytes) -> dict[str, Any]:
+    """Return the object that a line holds, or raise what is wrong with it."""
     try:
         record = json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise _LoadingError(None, f"byte 0x{line[error.start]:02x} is not UTF-8 text") from None
+        raise LoadingError(None, f"byte 0x{line[error.start]:02x} is not UTF-8 text") from None
     except json.JSONDecodeError as error:
-        raise _LoadingError(None, f"is not JSON: {error.msg} at character {error.pos + 1}") from None
+        raise LoadingError(None, f"is not JSON: {error.msg} at character {error.pos + 1}") from None
     except ValueError as error:  # a number of thousands of digits
-        raise _LoadingError(None, f"is not JSON that can be read: {error}") from None
+        raise LoadingError(None, f"is not JSON that can be read: {error}") from None
     if not isinstance(record, dict):
-        raise _LoadingError(None, f"must be a JSON object {{...}}, got {shown(record)}")
+        raise LoadingError(None, f"must be a JSON object {{...}}, got {shown(record)}")
     return record
 
 
-def _loading(record: Mapping[str, Any], known: frozenset[str] | None) -> tuple[str, str, str, list[str]]:
+def loading(record: Mapping[str, Any], known: frozenset[str] | None) -> tuple[str, str, str, list[str]]:
+    """Return task, doc_id, perspective and ranked ids of a judge's record, or raise what is wrong with it."""
     field_name = "task" if "task" in record else "lm_eval_task"
     task = record.get(field_name)
     if not isinstance(task, str) or not task.strip():
-        raise _LoadingError(field_name, f"must be the task's name, got {shown(repr(task))}")
+        raise LoadingError(field_name, f"must be the task's name, got {shown(repr(task))}")
     doc_id = record.get("doc_id")
     if not isinstance(doc_id, (str, int)) or isinstance(doc_id, bool) or not str(doc_id).strip():
-        raise _LoadingError("doc_id", f"must be a whole number or text, got {shown(repr(doc_id))}")
+        raise LoadingError("doc_id", f"must be a whole number or text, got {shown(repr(doc_id))}")
     perspective = record.get("perspective")
     if perspective not in PERSPECTIVES:
-        raise _LoadingError("perspective", f"must be one of {', '.join(PERSPECTIVES)}, got {shown(repr(perspective))}")
+        raise LoadingError("perspective", f"must be one of {', '.join(PERSPECTIVES)}, got {shown(repr(perspective))}")
     ranked = record.get("ranked_gwa_ids")
     if not isinstance(ranked, list) or not all(isinstance(name, str) for name in ranked):
-        raise _LoadingError("ranked_gwa_ids", f"must be a list of activity ids, got {shown(repr(ranked))}")
+        raise LoadingError("ranked_gwa_ids", f"must be a list of activity ids, got {shown(repr(ranked))}")
     for name in ranked:
         if known is not None and name not in known:
-            raise _LoadingError("ranked_gwa_ids", f"`{shown(name)}` is no activity of gwa_welfare_scores.csv")
+            raise LoadingError("ranked_gwa_ids", f"`{shown(name)}` is no activity of gwa_welfare_scores.csv")
     if len(set(ranked)) < len(ranked):
-        raise _LoadingError("ranked_gwa_ids", "an activity is ranked twice")
+        raise LoadingError("ranked_gwa_ids", "an activity is ranked twice")
     for column, value in ((field_name, task), ("doc_id", str(doc_id))):
         if any("\ud800" <= char <= "\udfff" for char in value):
-            raise _LoadingError(column, f"holds half a character (a lone surrogate): {shown(repr(value))}")
+            raise LoadingError(column, f"holds half a character (a lone surrogate): {shown(repr(value))}")
     return task.strip(), str(doc_id).strip(), perspective, ranked
