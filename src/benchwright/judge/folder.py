@@ -1,0 +1,123 @@
+"""A judge's folder: the journal while it runs, and at the end the files that an audit reads.
+
+===========================  =============================================================
+judge_loadings[_NAME].jsonl  per item and framing the ranked activities, or why it failed
+run.json                     model, settings, checksums, versions, usage, cost, failures
+activities.csv               the activities with their definitions
+gwa_welfare_scores.csv       their values, where a table was given
+journal.jsonl                every answer, to go on from
+===========================  =============================================================
+
+Each of the first four appears whole or not at all; run.json comes last.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchwright._staging import Output
+from benchwright.errors import DataError, Fault, UsageError
+from benchwright.judge.definitions import Activity
+from benchwright.judge.journal import FILE
+from benchwright.judge.results import JudgeRun
+from benchwright.logs.item_tables import ACTIVITIES
+from benchwright.logs.tabular import parse_table
+
+FOLDER = Output("judge's answers", (FILE,))
+SCORES = "gwa_welfare_scores.csv"
+
+
+def prepare(out: Path, *, overwrite: bool) -> None:
+    """Make the folder, or check that it is a judge's; ``overwrite`` takes the files of the earlier run away."""
+    FOLDER.check(out, overwrite=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if overwrite:
+            for path in (*out.glob("judge_loadings*.jsonl"), out / "run.json", out / FILE):
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}", hint="choose another folder with -o") from None
+
+
+def activity_scores(path: str | Path, activities: Sequence[Activity]) -> bytes:
+    """Return the table of activity values as it stands, checked: an audit will look up every activity in it."""
+    file = Path(path)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="name a table of activity scores") from None
+    faults: list[Fault] = []
+    table = parse_table(file.name, content, ACTIVITIES, faults)
+    known = frozenset(() if table is None else table["concept_id"])
+    lacking = [activity.id for activity in activities if activity.id not in known]
+    if table is not None and lacking:
+        faults.append(Fault(file.name, f"has no row for {', '.join(lacking[:5])}", column="concept_id"))
+    if faults:
+        raise DataError(
+            f"{file} does not fit the activities", faults=faults, hint="docs/item-tables.md has its columns"
+        )
+    return content
+
+
+def write_folder(
+    run: JudgeRun, out: Path, *, activities: Sequence[Activity], scores: bytes | None, name: str | None
+) -> None:
+    """Write the files of a run that has ended."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(("activity", "name", "definition"))
+    writer.writerows((activity.id, activity.name, activity.definition) for activity in activities)
+    lines = [json.dumps(_loading(row, run), ensure_ascii=False) + "\n" for row in run.lists.iter_rows(named=True)]
+    _write(out / "activities.csv", table.getvalue().encode())
+    if scores is not None:
+        _write(out / SCORES, scores)
+    _write(out / loadings_name(name), "".join(lines).encode())
+    _write(out / "run.json", (json.dumps(run.to_dict(), indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def loadings_name(name: str | None) -> str:
+    """Return the file of the lists; ``name`` tells judges apart that are audited together.
+
+    >>> loadings_name(None), loadings_name("second")
+    ('judge_loadings.jsonl', 'judge_loadings_second.jsonl')
+    """
+    if name is not None and not (name.isascii() and name.replace("-", "_").isidentifier()):
+        raise UsageError(f"`name` must be letters, digits, - and _, got {name!r}")
+    return "judge_loadings.jsonl" if name is None else f"judge_loadings_{name}.jsonl"
+
+
+def _loading(row: dict[str, object], run: JudgeRun) -> dict[str, object]:
+    """Return a list as its line holds it."""
+    line = {
+        "task": row["task"],
+        "doc_id": row["doc_id"],
+        "perspective": row["perspective"],
+        "model": run.model,
+        "baseline": run.baseline,
+        "ok": row["ok"],
+        "ranked_gwa_ids": row["activities"],
+    }
+    extra = {key: row[key] for key in ("reason", "notes", "answers", "text_sha256")}
+    return line | {key: value for key, value in extra.items() if value not in (None, [])}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Put a file in place whole."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}",
+            hint="make room and run the same command again: no answer is asked for twice",
+        ) from None
