@@ -12,17 +12,18 @@ from typing import Annotated
 import typer
 
 from benchwright import __version__
-from benchwright.cli import activities, audit, compare, game, judge, panel, rescore, weights  # registers their commands
+from benchwright.cli import activities, agreement, audit, compare, game, judge, panel, rescore, weights  # commands
 from benchwright.cli.options import app, note
 from benchwright.errors import BenchwrightError, UsageError
 
-__all__ = ["activities", "app", "audit", "compare", "game", "judge", "main", "panel", "rescore", "weights"]
+__all__ = ["activities", "agreement", "app", "audit", "compare", "game", "judge", "main", "panel", "rescore", "weights"]
 
 # of the help
 ORDER = [
     "ingest",
     "activities",
     "judge",
+    "agreement",
     "audit",
     "weights",
     "rescore",

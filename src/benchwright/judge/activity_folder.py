@@ -22,11 +22,11 @@ from benchwright._json import json_safe
 from benchwright._staging import Output
 from benchwright.errors import UsageError
 from benchwright.judge.activity_scores import ActivityScores
+from benchwright.logs.welfare_tables import DRAWS_FILE, VALUES
 
 MARKER = "summary.json"
-FILES = {"share": "gwa_welfare_scores.csv", "mean": "gwa_welfare_scores_mean.csv"}
-DRAWS, TABLE, ALTERNATIVES = "activity_draws.parquet", "activities.csv", "alternatives.csv"
-ACTIVITIES = Output("set of activity values", (MARKER, FILES["share"]))
+TABLE, ALTERNATIVES = "activities.csv", "alternatives.csv"
+ACTIVITIES = Output("set of activity values", (MARKER, VALUES["share"]))
 
 
 def write_activities(
@@ -60,7 +60,7 @@ def write_activities(
         raise UsageError(f"`scores` must hold one by share, and at most one by mean, got {len(scores)}")
     target = Path(out)
     with ACTIVITIES.whole(target, overwrite=overwrite) as stage:
-        tables = {FILES[rule]: one.to_frame() for rule, one in by_rule.items()}
+        tables = {VALUES[rule]: one.to_frame() for rule, one in by_rule.items()}
         tables[TABLE] = pl.concat(
             one.table.select(pl.lit(rule).alias("rule"), pl.all()) for rule, one in by_rule.items()
         )
@@ -74,7 +74,7 @@ def write_activities(
             if one.draws is not None
         ]
         if drawn:
-            pl.concat(drawn).write_parquet(stage / DRAWS)
+            pl.concat(drawn).write_parquet(stage / DRAWS_FILE)
         record: dict[str, Any] = {rule: one.to_dict() for rule, one in by_rule.items()}
         text = json.dumps(json_safe(record | {"seed": seed}), ensure_ascii=False, indent=1, allow_nan=False)
         (stage / MARKER).write_text(text + "\n", encoding="utf-8")

@@ -33,40 +33,18 @@ from benchwright.logs.judge_loadings import PATTERN, loadings_file, parse_loadin
 from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
 from benchwright.logs.source_file import SourceFile, read_source, utf8
 from benchwright.logs.tabular import Column, Table, header, parse_table, shown
+from benchwright.logs.welfare_tables import ACTIVITIES as ACTIVITIES
+from benchwright.logs.welfare_tables import DRAWS, DRAWS_FILE, VALUES, activity_folder, kept_activities
 
 SECTIONS = ("welfare", "improvability", "noise")
 TABLE_FILES = ("cost.csv", "noise.csv", "welfare.csv", "gwa_welfare_scores.csv", "judge_loadings*.jsonl")
 ITEM = ("task", "doc_id")
-VALUES = {"share": "gwa_welfare_scores.csv", "mean": "gwa_welfare_scores_mean.csv"}  # of activities, by rule
 DEFAULT_JUDGE, OWN_JUDGE = "default", "source"  # the folder's judge, and what it is called once another one counts
 PUBLISHED_LEVEL = 0.95  # rank intervals of published tables are 2.5 to 97.5 % (Haupt et al.)
 MAX_SLOPE = 1e9  # score per slope unit; a larger one is a slip, and its square would overflow in the weights
 _KEY = (Column("task", "text"), Column("doc_id", "id"))
 _RANKS = tuple(Column(name, "number", required=False, empty=True) for name in ("rank_headline", "rank_lo", "rank_hi"))
 
-ACTIVITIES = Table(
-    (
-        Column("concept_id", "text"),
-        Column("gwa", "text", required=False, empty=True),
-        Column("n_tasks_wb", "integer", required=False, empty=True, low=0),
-        Column("p_auto", "number", required=False, empty=True),
-        Column("p_aug", "number", required=False, empty=True),
-        Column("dropped", "flag"),
-        Column("p_auto_15", "number", empty_where="dropped", low=1, high=5),
-        Column("p_aug_15", "number", empty_where="dropped", low=1, high=5),
-    ),
-    key=("concept_id",),
-)
-DRAWS = Table(
-    (
-        Column("rule", "text"),
-        Column("replicate", "integer", low=1),
-        Column("activity", "text"),
-        Column("auto", "number"),
-        Column("aug", "number"),
-    ),
-    key=("rule", "replicate", "activity"),
-)
 WELFARE = Table((*_KEY, Column("w_auto", "number", empty=True), Column("w_aug", "number", empty=True)), ITEM)
 NOISE = Table(
     (
@@ -198,9 +176,7 @@ def read_item_tables(
     unknown = set(without) - set(SECTIONS)
     if unknown:
         raise UsageError(f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}")
-    beside = root if activities is None else Path(activities)
-    if activities is not None and not (beside / VALUES["share"]).is_file():
-        raise UsageError(f"activities {beside}: no {VALUES['share']} there", hint="make it: benchwright activities RAW")
+    beside = root if activities is None else activity_folder(activities)
     main = tuple(loadings_file(path) for path in loadings)
     return _Reader(root, beside, main).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
 
@@ -315,7 +291,7 @@ class _Reader:
         for rule, name in VALUES.items():
             frame = self.table(name, ACTIVITIES, self.beside)
             if frame is not None:
-                part.activities[rule] = self.kept(frame, name)
+                part.activities[rule] = kept_activities(frame, name, self.faults)
         named = [(path, _judge_name(path)) for path in sorted(self.root.glob(PATTERN))]
         if self.main:
             named = [(path, OWN_JUDGE if name == DEFAULT_JUDGE else name) for path, name in named]
@@ -341,32 +317,10 @@ class _Reader:
             if name in part.loadings:
                 self.faults.append(Fault(path.name, f"a judge called `{name}` was already read; rename the file"))
             part.loadings[name] = parse_loadings(path.name, content, known, self.faults, self.notes)
-        draws = self.table("activity_draws.parquet", DRAWS, self.beside)
+        draws = self.table(DRAWS_FILE, DRAWS, self.beside)
         if draws is not None:
             part.draws = {rule: draws.filter(pl.col("rule") == rule).drop("rule") for rule in draws["rule"].unique()}
         return part
-
-    def kept(self, frame: pl.DataFrame, file: str) -> pl.DataFrame:
-        """Check the activities that count and return them under our own column names."""
-        if frame["dropped"].all():
-            self.faults.append(
-                Fault(file, "every activity is dropped, so no item has a welfare value", column="dropped")
-            )
-        label = pl.col("gwa").fill_null(pl.col("concept_id")) if "gwa" in frame.columns else pl.col("concept_id")
-        n_tasks = pl.col("n_tasks_wb") if "n_tasks_wb" in frame.columns else pl.lit(None, dtype=pl.Int64)
-        shares = {
-            f"share_{name}": pl.col(f"p_{name}") if f"p_{name}" in frame.columns else pl.lit(None, dtype=pl.Float64)
-            for name in ("auto", "aug")
-        }
-        return frame.select(
-            activity="concept_id",
-            label=label,
-            n_tasks=n_tasks,
-            **shares,
-            dropped="dropped",
-            auto="p_auto_15",
-            aug="p_aug_15",
-        )
 
     def same_ids(self, tables: ItemTables) -> None:
         """Integer ids in one file and text ids in another cannot be joined: say so."""

@@ -1,0 +1,78 @@
+"""The command that says how far judges of items agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchwright.cli.options import Json, app, print_json, prose
+from benchwright.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@app.command(epilog="Example: benchwright agreement loadings/ other/judge_loadings.jsonl --activities activities/")
+def agreement(
+    judges: Annotated[
+        list[Path], typer.Argument(help="Loadings of judges: files, folders of `judge`, or a folder of raters.")
+    ],
+    activities: Annotated[
+        Path | None, typer.Option(help="Folder with gwa_welfare_scores.csv: what could be named, and its values.")
+    ] = None,
+    first: Annotated[str, typer.Option(help="Family that is compared with all others, per judge.")] = "math",
+    families: Annotated[str, typer.Option(help="Family map: a preset's name, a CSV of task,family, or task.")] = "task",
+    seed: Annotated[int, typer.Option(help="Seed of the resampled items.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Say how far judges agree on the work that items resemble, and what each alone would say of the items' welfare."""
+    import numpy as np
+
+    from benchwright.auditing.families import family_map
+    from benchwright.auditing.raters import OF_ITEMS, rater_table
+    from benchwright.judge.agreement import judge_agreement
+    from benchwright.logs.welfare_tables import read_activities
+
+    loadings = read_judges(judges)
+    values = None if activities is None else read_activities(activities)
+    ids = None if values is None else values["activity"]
+    found = judge_agreement(loadings, activities=ids, rng=np.random.default_rng(seed))
+    alone = None
+    if values is not None:
+        of_items = OF_ITEMS if families == OF_ITEMS.name else family_map(families)
+        alone = rater_table(loadings, values, families=of_items, first=first)
+    if as_json:
+        print_json(found.to_dict() | {"judges": None if alone is None else alone.to_dicts(), "seed": seed})
+        return
+    lines = [str(found)]
+    for row in [] if alone is None else alone.iter_rows(named=True):
+        gaps = ", ".join(f"{name} {_number(row.get(f'gap_{name}'))}" for name in ("auto", "aug"))
+        lines.append(
+            f"{row['rater']} alone: {row['n_items']} items, frontier {_number(row.get('frontier_size'))}; others less "
+            f"{first}: {gaps}; share of {first} dominated {_number(row.get('first_dominated'))}"
+        )
+    prose("\n".join(lines))
+
+
+def read_judges(paths: list[Path]) -> dict[str, pl.DataFrame]:
+    """Return the loadings of each judge by name; a folder without judge_loadings*.jsonl holds raters."""
+    from benchwright.logs.judge_loadings import PATTERN, read_loadings
+    from benchwright.logs.rater_loadings import read_raters
+
+    found: dict[str, pl.DataFrame] = {}
+    for path in paths:
+        if path.is_dir() and not any(path.glob(PATTERN)):
+            more = read_raters(path)[0]
+        else:
+            name = path.name if path.is_dir() else path.stem.removeprefix("judge_loadings").lstrip("_")
+            more = {name if name else path.resolve().parent.name: read_loadings(path)}
+        if twice := sorted(found.keys() & more.keys()):
+            raise UsageError(f"two judges are called {twice[0]}", hint="name the files judge_loadings_NAME.jsonl")
+        found |= more
+    return found
+
+
+def _number(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.3g}"
