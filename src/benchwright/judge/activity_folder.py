@@ -20,8 +20,9 @@ import polars as pl
 from benchwright._csv import inert
 from benchwright._json import json_safe
 from benchwright._staging import Output
-from benchwright.errors import UsageError
+from benchwright.errors import DataError, UsageError
 from benchwright.judge.activity_scores import ActivityScores
+from benchwright.judge.workbank import FRAMINGS
 from benchwright.logs.welfare_tables import DRAWS_FILE, VALUES
 
 MARKER = "summary.json"
@@ -54,10 +55,19 @@ def write_activities(
     ------
     UsageError
         None of ``scores`` is by share, two are alike, or the folder cannot be written.
+    DataError
+        Kept activities have no value on [1, 5], since their shares do not differ.
     """
     by_rule = {one.rule.value: one for one in scores}
     if "share" not in by_rule or len(by_rule) < len(scores):
         raise UsageError(f"`scores` must hold one by share, and at most one by mean, got {len(scores)}")
+    for one in scores:
+        kept = one.table.filter(~pl.col("dropped"))
+        if flat := [name for name in FRAMINGS if kept[name].null_count()]:
+            raise DataError(
+                f"all kept activities have the same share of tasks, so {flat[0]} has no value on [1, 5]",
+                hint="choose another threshold, or value = mean",
+            )
     target = Path(out)
     with ACTIVITIES.whole(target, overwrite=overwrite) as stage:
         tables = {VALUES[rule]: one.to_frame() for rule, one in by_rule.items()}

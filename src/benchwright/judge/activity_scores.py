@@ -298,9 +298,9 @@ def _breadth(
     of_task = bank.tasks.select("occupation", "importance", "employment")[pairs.col.astype(np.int64)]
     by_occupation = (
         of_task.with_columns(activity=pl.Series(pairs.row.astype(np.int64)))
-        .group_by("activity", "occupation")
+        .group_by("activity", "occupation", maintain_order=True)
         .agg(pl.col("employment").first() * pl.col("importance").mean())
-        .group_by("activity")
+        .group_by("activity", maintain_order=True)
         .agg(pl.col("employment").sum())
         .filter(pl.col("employment") > 0)
     )

@@ -316,7 +316,13 @@ class _Reader:
                 continue
             if name in part.loadings:
                 self.faults.append(Fault(path.name, f"a judge called `{name}` was already read; rename the file"))
-            part.loadings[name] = parse_loadings(path.name, content, known, self.faults, self.notes)
+            replaced = self.main and self.beside != self.root and path.parent == self.root
+            faults: list[Fault] = [] if replaced else self.faults
+            frame = parse_loadings(path.name, content, known, faults, self.notes)
+            if replaced and faults:  # another set of activities, as a rule
+                self.notes.append(f"{path.name} of the source is not compared: {faults[0]}.")
+            else:
+                part.loadings[name] = frame
         draws = self.table(DRAWS_FILE, DRAWS, self.beside)
         if draws is not None:
             part.draws = {rule: draws.filter(pl.col("rule") == rule).drop("rule") for rule in draws["rule"].unique()}
