@@ -149,7 +149,7 @@ def test_the_built_in_ids_are_those_of_the_published_scores(shared: Path) -> Non
 
 
 def test_settings_say_what_is_wrong() -> None:
-    with pytest.raises(ConfigError, match="tries must lie in 1 .. 20, got 0"):
+    with pytest.raises(ConfigError, match=r"tries must lie in 1 \.\. 20, got 0"):
         JudgeSettings(tries=0)
     with pytest.raises(UsageError, match="`max_usd` needs the model's prices"):
         JudgeSettings(max_usd=1.0, price_in=1.0)

@@ -7,7 +7,7 @@ answer into the journal before it goes on. An answer that the journal has is nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -43,7 +43,10 @@ class NoAnswerError(Exception):
 
 
 class Asked(Protocol):
-    """A model that can be asked."""
+    """A model that can be asked; ``versions`` names the libraries that it is asked through."""
+
+    @property
+    def versions(self) -> Mapping[str, str]: ...
 
     async def ask(self, system: str, user: str) -> Reply:
         """Return the model's reply, or raise :class:`NoAnswerError`."""

@@ -57,6 +57,6 @@ def rank_by_words(texts: Sequence[str], activities: Sequence[Activity], *, ranke
     return lists
 
 
-def libraries() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Return the version of the library that compares texts."""
     return {"scikit_learn": version("scikit-learn")}

@@ -70,6 +70,11 @@ class InspectModel:
             raise _not_ready(name, str(error)) from None
         return cls(model, _destination(name, model.api))
 
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The version of the library that talks to providers."""
+        return {"inspect_ai": version("inspect_ai")}
+
     async def ask(self, system: str, user: str) -> Reply:
         """Return the model's reply; Inspect repeats what the server turned down for the moment."""
         from inspect_ai.model import ChatMessageSystem, ChatMessageUser
@@ -92,11 +97,6 @@ class InspectModel:
     async def close(self) -> None:
         """Close the provider's client."""
         await self._model.api.aclose()
-
-
-def libraries() -> dict[str, str]:
-    """Return the version of the library that talks to providers."""
-    return {"inspect_ai": version("inspect_ai")}
 
 
 def _sent(used: Any) -> int:

@@ -16,7 +16,7 @@ from benchwright.judge import baseline, folder
 from benchwright.judge.asking import Asked, Asking, Call, Outcome, run_to_end
 from benchwright.judge.budget import Tokens, estimate
 from benchwright.judge.definitions import Activity, read_activities
-from benchwright.judge.inspect_model import InspectModel, libraries
+from benchwright.judge.inspect_model import InspectModel
 from benchwright.judge.items import JudgeItem, read_items
 from benchwright.judge.journal import Journal, Record, read_journal
 from benchwright.judge.prompting import Prompts, fingerprint
@@ -272,7 +272,7 @@ def carry_out(
                 progress=(lambda _: None) if progress is None else progress,
             )
             run_to_end(asking.run(plan.calls()))
-            run = _run(plan, asking.outcomes, journal.records, asking, libraries())
+            run = _run(plan, asking.outcomes, journal.records, asking, asked.versions)
         folder.write_folder(run, out, activities=plan.activities, scores=scores, name=name)
     return run
 
@@ -286,7 +286,7 @@ def _baseline_run(plan: JudgePlan) -> JudgeRun:
     for call in calls:
         found = lists[call.item.text]
         outcomes[call] = Outcome(found, failed=None if found else "it shares no word with any definition")
-    return _run(plan, outcomes, {}, None, baseline.libraries())
+    return _run(plan, outcomes, {}, None, baseline.versions())
 
 
 def _run(
