@@ -27,7 +27,7 @@ from benchwright.logs.item_tables import ITEM, PERSPECTIVES
 
 PERSISTENCE = 0.9
 ALL = "all"
-OTHER_PAIRS = 20_000  # pairs of different items that are compared
+OTHER_PAIRS = 5_000  # pairs of different items that are compared
 SCHEMA = {
     "perspective": pl.String(),
     "first": pl.String(),
