@@ -117,10 +117,15 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
 
 
 def _stated_welfare(tables: ItemTables, choices: WelfareChoices) -> pl.DataFrame:
-    """Return the source's own welfare.csv (sums over ranks) on [1,5]."""
+    """Return the source's own welfare.csv on [1,5]: sums over ranks, or one value per item as it stands."""
     if tables.welfare is None:
         raise DataError(f"{tables.name}: neither judge_loadings.jsonl nor welfare.csv")
     scale = float(rank_weights(choices.top_k, choices.rank_weights).sum())
+    if "value" in tables.welfare.columns:
+        value = pl.col("value")
+        return tables.welfare.select(
+            *ITEM, w_auto_raw=value * scale, w_aug_raw=value * scale, w_auto=value, w_aug=value
+        )
     return tables.welfare.select(
         *ITEM,
         w_auto_raw="w_auto",
@@ -136,7 +141,9 @@ def _published_gap(items: pl.DataFrame, tables: ItemTables, choices: WelfareChoi
     same = all(
         getattr(choices, name) == getattr(as_published, name) for name in ("top_k", "rank_weights", "activity_score")
     )
-    if tables.welfare is None or not tables.main_loadings or tables.main != (DEFAULT_JUDGE,) or not same:
+    if not same or not tables.main_loadings or tables.main != (DEFAULT_JUDGE,):
+        return None
+    if tables.welfare is None or "value" in tables.welfare.columns:
         return None
     both = items.join(tables.welfare, on=ITEM, suffix="_published")
     own, stated = both["w_auto_raw", "w_aug_raw"], both["w_auto_published", "w_aug_published"]

@@ -7,7 +7,7 @@ gwa_welfare_scores.csv       welfare       value of each activity on [1,5], both
 gwa_welfare_scores_mean.csv  welfare       the same from mean ratings (optional)
 judge_loadings.jsonl         welfare       per item and framing: activities ranked by a judge
 judge_loadings_NAME.jsonl    welfare       another judge's (optional, any number)
-welfare.csv                  welfare       w_auto, w_aug per item; alone, or checked against the above
+welfare.csv                  welfare       w_auto, w_aug per item; alone, or checked against the above; or value
 cost.csv                     improvability anchor score and slope per effort axis, ranks
 noise.csv                    noise         variance over seeds, mean score, ranks
 item_margins.parquet         noise         log-likelihood ratio gold / runner-up (optional)
@@ -34,7 +34,7 @@ from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
 from benchwright.logs.source_file import SourceFile, read_source, utf8
 from benchwright.logs.tabular import Column, Table, header, parse_table, shown
 from benchwright.logs.welfare_tables import ACTIVITIES as ACTIVITIES
-from benchwright.logs.welfare_tables import DRAWS, DRAWS_FILE, VALUES, activity_folder, kept_activities
+from benchwright.logs.welfare_tables import DRAWS, DRAWS_FILE, VALUES, activity_files, parse_activities
 
 SECTIONS = ("welfare", "improvability", "noise")
 TABLE_FILES = ("cost.csv", "noise.csv", "welfare.csv", "gwa_welfare_scores.csv", "judge_loadings*.jsonl")
@@ -46,6 +46,7 @@ _KEY = (Column("task", "text"), Column("doc_id", "id"))
 _RANKS = tuple(Column(name, "number", required=False, empty=True) for name in ("rank_headline", "rank_lo", "rank_hi"))
 
 WELFARE = Table((*_KEY, Column("w_auto", "number", empty=True), Column("w_aug", "number", empty=True)), ITEM)
+ONE_VALUE = Table((*_KEY, Column("value", "number", empty=True)), ITEM)
 NOISE = Table(
     (
         *_KEY,
@@ -148,7 +149,8 @@ def read_item_tables(
         Judge files (or folders with one each) that count in place of the folder's own, which is then only compared; the
         mean of several.
     activities
-        Folder with tables of activity values and their draws, in place of those of the folder.
+        Folder with tables of activity values and their draws, or a table of one's own (``welfare_tables``), in place of
+        those of the folder.
 
     Raises
     ------
@@ -176,9 +178,9 @@ def read_item_tables(
     unknown = set(without) - set(SECTIONS)
     if unknown:
         raise UsageError(f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}")
-    beside = root if activities is None else activity_folder(activities)
+    values = None if activities is None else activity_files(activities)
     main = tuple(loadings_file(path) for path in loadings)
-    return _Reader(root, beside, main).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
+    return _Reader(root, values, main).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
 
 
 @dataclass(slots=True)
@@ -201,8 +203,10 @@ def _judge_name(path: Path, *, of_folder: bool = False) -> str:
 class _Reader:
     """Reads one folder, collecting faults of all files before it gives up."""
 
-    def __init__(self, root: Path, beside: Path, main: tuple[Path, ...]) -> None:
-        self.root, self.beside, self.main = root, beside, main  # ``beside``: where values of activities lie
+    def __init__(self, root: Path, values: dict[str, Path] | None, main: tuple[Path, ...]) -> None:
+        self.root, self.main = root, main
+        self.swapped = values is not None  # values of activities are not those of the folder
+        self.values = {rule: root / name for rule, name in VALUES.items()} if values is None else values
         self.faults: list[Fault] = []
         self.files: list[SourceFile] = []
         self.notes: list[str] = []
@@ -287,11 +291,17 @@ class _Reader:
 
     def read_welfare(self, judges: tuple[Path, ...]) -> _Welfare:
         """Return values of activities with their draws, loadings of each judge, and the source's own welfare."""
-        part = _Welfare(welfare=self.table("welfare.csv", WELFARE))
-        for rule, name in VALUES.items():
-            frame = self.table(name, ACTIVITIES, self.beside)
-            if frame is not None:
-                part.activities[rule] = kept_activities(frame, name, self.faults)
+        part = _Welfare()
+        stated = self.content(self.root / "welfare.csv")
+        if stated is not None:
+            first_line = stated.partition(b"\n")[0]
+            layout = ONE_VALUE if b"value" in first_line and b"w_auto" not in first_line else WELFARE
+            part.welfare = parse_table("welfare.csv", stated, layout, self.faults)
+        for rule, path in self.values.items():
+            content = self.content(path)
+            values = None if content is None else parse_activities(path.name, content, self.faults)
+            if values is not None:
+                part.activities[rule] = values
         named = [(path, _judge_name(path)) for path in sorted(self.root.glob(PATTERN))]
         if self.main:
             named = [(path, OWN_JUDGE if name == DEFAULT_JUDGE else name) for path, name in named]
@@ -303,7 +313,7 @@ class _Reader:
             else:
                 self.faults.append(Fault(str(judge), "no such file, named as a judge's loadings"))
         judged = bool(self.main) or (self.root / "judge_loadings.jsonl").exists()
-        if (judged or judges) and not (self.beside / VALUES["share"]).exists():
+        if (judged or judges) and not self.values["share"].exists():
             self.missing(VALUES["share"], "section `welfare`" if judged else "a judge's loadings file")
         if not judged and not (self.root / "welfare.csv").exists():
             self.missing("judge_loadings.jsonl (or welfare.csv)", "section `welfare`")
@@ -316,14 +326,15 @@ class _Reader:
                 continue
             if name in part.loadings:
                 self.faults.append(Fault(path.name, f"a judge called `{name}` was already read; rename the file"))
-            replaced = self.main and self.beside != self.root and path.parent == self.root
+            replaced = bool(self.main) and self.swapped and path.parent == self.root
             faults: list[Fault] = [] if replaced else self.faults
             frame = parse_loadings(path.name, content, known, faults, self.notes)
             if replaced and faults:  # another set of activities, as a rule
                 self.notes.append(f"{path.name} of the source is not compared: {faults[0]}.")
             else:
                 part.loadings[name] = frame
-        draws = self.table(DRAWS_FILE, DRAWS, self.beside)
+        of_folder = self.values["share"].name == VALUES["share"]  # a table of one's own has no draws
+        draws = self.table(DRAWS_FILE, DRAWS, self.values["share"].parent) if of_folder else None
         if draws is not None:
             part.draws = {rule: draws.filter(pl.col("rule") == rule).drop("rule") for rule in draws["rule"].unique()}
         return part

@@ -15,6 +15,7 @@ from benchwright.logs.source_file import read_source
 from benchwright.logs.tabular import id_values, shown
 
 PERSPECTIVES = ("automation", "augmentation")
+BOTH = "both"  # one list for either framing
 PATTERN = "judge_loadings*.jsonl"
 
 
@@ -75,8 +76,10 @@ def parse_loadings(
             if record.get("ok") is False:
                 failed += 1
                 continue
-            rows.append(loading(record, known))
-            lines.append(number)
+            task, doc_id, perspective, ranked = loading(record, known)
+            for framing in PERSPECTIVES if perspective == BOTH else (perspective,):
+                rows.append((task, doc_id, framing, ranked))
+                lines.append(number)
         except LoadingError as error:
             faults.append(Fault(file, str(error), line=number, column=error.column))
         except RecursionError:
@@ -141,14 +144,15 @@ def loading(record: Mapping[str, Any], known: frozenset[str] | None) -> tuple[st
     if not isinstance(doc_id, (str, int)) or isinstance(doc_id, bool) or not str(doc_id).strip():
         raise LoadingError("doc_id", f"must be a whole number or text, got {shown(repr(doc_id))}")
     perspective = record.get("perspective")
-    if perspective not in PERSPECTIVES:
-        raise LoadingError("perspective", f"must be one of {', '.join(PERSPECTIVES)}, got {shown(repr(perspective))}")
+    if perspective not in (*PERSPECTIVES, BOTH):
+        allowed = ", ".join((*PERSPECTIVES, BOTH))
+        raise LoadingError("perspective", f"must be one of {allowed}, got {shown(repr(perspective))}")
     ranked = record.get("ranked_gwa_ids")
     if not isinstance(ranked, list) or not all(isinstance(name, str) for name in ranked):
         raise LoadingError("ranked_gwa_ids", f"must be a list of activity ids, got {shown(repr(ranked))}")
     for name in ranked:
         if known is not None and name not in known:
-            raise LoadingError("ranked_gwa_ids", f"`{shown(name)}` is no activity of gwa_welfare_scores.csv")
+            raise LoadingError("ranked_gwa_ids", f"`{shown(name)}` is no activity of the table of values")
     if len(set(ranked)) < len(ranked):
         raise LoadingError("ranked_gwa_ids", "an activity is ranked twice")
     for column, value in ((field_name, task), ("doc_id", str(doc_id))):

@@ -14,7 +14,7 @@ import polars as pl
 
 from benchwright._words import count
 from benchwright.errors import DataError, Fault, UsageError
-from benchwright.logs.judge_loadings import LoadingError, json_object, loading
+from benchwright.logs.judge_loadings import BOTH, PERSPECTIVES, LoadingError, json_object, loading
 from benchwright.logs.source_file import read_source
 from benchwright.logs.tabular import shown
 
@@ -66,12 +66,14 @@ def read_raters(folder: str | Path, *, cut: int = 5) -> tuple[dict[str, pl.DataF
                     raise LoadingError("task_id", f"must be the item's id, got {shown(repr(item))}")
                 if family and item not in family:
                     raise LoadingError("task_id", f"`{shown(item)}` has no family in {FAMILIES}")
-                *key, ranked = loading(record | {"task": family.get(item, NO_FAMILY), "doc_id": item}, None)
+                named = record | {"task": family.get(item, NO_FAMILY), "doc_id": item}
+                task, doc_id, perspective, ranked = loading(named, None)
                 mine = rows.setdefault(rater.strip(), {})
-                if (key[0], key[1], key[2]) in mine:
-                    raise LoadingError("task_id", f"`{shown(item)}` was already rated by {shown(rater)}; keep one")
-                mine[key[0], key[1], key[2]] = ranked[:cut]
                 longer += len(ranked) > cut
+                for framing in PERSPECTIVES if perspective == BOTH else (perspective,):
+                    if (task, doc_id, framing) in mine:
+                        raise LoadingError("task_id", f"`{shown(item)}` was already rated by {shown(rater)}; keep one")
+                    mine[task, doc_id, framing] = ranked[:cut]
             except LoadingError as error:
                 faults.append(Fault(path.name, str(error), line=number, column=error.column))
             except RecursionError:

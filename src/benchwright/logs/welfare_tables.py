@@ -1,4 +1,8 @@
-"""Values of work activities as files have them: tables by rule, and values drawn again."""
+"""Values of activities as files have them: tables by rule, values drawn again, and a table of one's own.
+
+A table of one's own is a CSV file with the columns ``activity`` and ``value``, or ``auto`` and ``aug`` where the two
+framings differ, on [1, 5], and perhaps ``name``; further columns are ignored.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from pathlib import Path
 import polars as pl
 
 from benchwright.errors import DataError, Fault, UsageError
-from benchwright.logs.tabular import Column, Table, read_table
+from benchwright.logs.source_file import read_source
+from benchwright.logs.tabular import Column, Table, parse_table
 
 VALUES = {"share": "gwa_welfare_scores.csv", "mean": "gwa_welfare_scores_mean.csv"}  # by rule
 DRAWS_FILE = "activity_draws.parquet"
@@ -24,6 +29,14 @@ ACTIVITIES = Table(
     ),
     key=("concept_id",),
 )
+OWN = Table(
+    (
+        Column("activity", "text"),
+        Column("name", "text", required=False, empty=True),
+        *(Column(name, "number", required=False, low=1, high=5) for name in ("value", "auto", "aug")),
+    ),
+    key=("activity",),
+)
 DRAWS = Table(
     (
         Column("rule", "text"),
@@ -36,31 +49,72 @@ DRAWS = Table(
 )
 
 
-def activity_folder(path: str | Path) -> Path:
-    """Return a folder of activity values, or raise where it is none."""
-    folder = Path(path)
-    if not (folder / VALUES["share"]).is_file():
-        raise UsageError(f"activities {folder}: no {VALUES['share']} there", hint="make it: benchwright activities RAW")
-    return folder
-
-
-def read_activities(folder: str | Path) -> pl.DataFrame:
-    """Return the values of activities that a folder holds: activity, label, n_tasks, shares, dropped, auto, aug.
+def activity_files(path: str | Path) -> dict[str, Path]:
+    """Return the tables of values by rule that a folder holds, or the table of one's own that a file is.
 
     Raises
     ------
     UsageError
-        No gwa_welfare_scores.csv there.
+        Neither a file nor a folder with gwa_welfare_scores.csv.
+    """
+    place = Path(path)
+    if place.is_file():
+        return {"share": place}
+    found = {rule: place / name for rule, name in VALUES.items() if (place / name).is_file()}
+    if "share" not in found:
+        raise UsageError(
+            f"activities {place}: no {VALUES['share']} there",
+            hint="make it: benchwright activities RAW; or name a CSV file of activity,value",
+        )
+    return found
+
+
+def read_activities(path: str | Path) -> pl.DataFrame:
+    """Return the values of activities in a folder, or in a file of one's own.
+
+    Returns
+    -------
+    pl.DataFrame
+        activity, label, n_tasks, share_auto, share_aug, dropped, auto, aug (on [1, 5]).
+
+    Raises
+    ------
+    UsageError
+        Neither a file nor a folder with gwa_welfare_scores.csv.
     DataError
         The file has faults; all of them are listed.
     """
-    file = activity_folder(folder) / VALUES["share"]
+    file = activity_files(path)["share"]
     faults: list[Fault] = []
-    frame = read_table(file, ACTIVITIES, faults)
-    kept = None if frame is None else kept_activities(frame, file.name, faults)
-    if kept is None or faults:
-        raise DataError(f"{folder}: {file.name} cannot be used", faults=faults)
-    return kept
+    source = read_source(file, faults)
+    values = None if source is None else parse_activities(file.name, source[0], faults)
+    if values is None or faults:
+        raise DataError(f"{file} cannot be used", faults=faults)
+    return values
+
+
+def parse_activities(file: str, content: bytes, faults: list[Fault]) -> pl.DataFrame | None:
+    """Return the values that a table holds, published or one's own; None and faults where it cannot be used."""
+    if file in VALUES.values():
+        frame = parse_table(file, content, ACTIVITIES, faults)
+        return None if frame is None else kept_activities(frame, file, faults)
+    frame = parse_table(file, content, OWN, faults)
+    if frame is None:
+        return None
+    ends = {name: name if name in frame.columns else "value" for name in ("auto", "aug")}
+    if lacking := sorted(set(ends.values()) - set(frame.columns)):
+        faults.append(Fault(file, "missing; give one value, or auto and aug", column=lacking[0]))
+        return None
+    return frame.select(
+        "activity",
+        label=pl.col("name").fill_null(pl.col("activity")) if "name" in frame.columns else pl.col("activity"),
+        n_tasks=pl.lit(None, dtype=pl.Int64),
+        share_auto=pl.lit(None, dtype=pl.Float64),
+        share_aug=pl.lit(None, dtype=pl.Float64),
+        dropped=pl.lit(False),
+        auto=ends["auto"],
+        aug=ends["aug"],
+    )
 
 
 def kept_activities(frame: pl.DataFrame, file: str, faults: list[Fault]) -> pl.DataFrame:
