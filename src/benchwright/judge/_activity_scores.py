@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from benchwright._check import FloatArray
+from benchwright.estimating._resampling import multiplicities
 
 IntArray = NDArray[np.int64]
 ROUNDING = 1e-12  # relative: a mean this close to the threshold reaches it
@@ -65,13 +66,16 @@ def activity_draws(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Return values in replicates, (B, F, G): workers and tasks drawn again; NaN where no task has a rating."""
-    sums = [_sums(ratings, rated) for rated in ratings.value]
+    rated = np.unique(ratings.task)
+    member = member[:, rated]
+    sums = [[part[rated] for part in _sums(ratings, value)] for value in ratings.value]
     out = np.empty((replicates, len(sums), member.shape[0]))
     for start in range(0, replicates, BLOCK):
         rows = slice(start, min(start + BLOCK, replicates))
         b = rows.stop - start
-        workers = rng.multinomial(ratings.workers, np.full(ratings.workers, 1 / ratings.workers), size=b).astype(float)
-        weight = rng.exponential(size=(b, ratings.tasks))
+        picked = rng.integers(ratings.workers, size=(b, ratings.workers))
+        workers = multiplicities(picked, ratings.workers).T
+        weight = rng.exponential(size=(b, rated.size))
         for f, (total, number) in enumerate(sums):
             worth, known = _of_tasks(total, number, workers, threshold)
             over, under = (member @ (weight * worth).T).T, (member @ (weight * known).T).T
