@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
+from benchwright.cli.judge import _consent
 from benchwright.errors import DataError, UsageError
 from benchwright.judge import journal as journals
 from benchwright.judge.asking import NoAnswerError, Reply, run_to_end
@@ -71,7 +73,7 @@ def test_every_item_has_its_list_and_connections_are_limited(tmp_path: Path) -> 
     result = run(model, tmp_path / "out", plan(50, connections=7))
     assert result.lists["ok"].all()
     assert result.lists["activities"].to_list() == [list(IDS[:3])] * 50
-    assert result.lists["doc_id"].to_list() == [str(number) for number in range(50)]
+    assert result.lists["doc_id"].to_list() == list(range(50))
     assert model.most_in_flight == 7
     assert model.closed
     assert (result.answers, result.tokens, result.usd) == (50, Tokens(50_000, 2_500), None)
@@ -89,11 +91,11 @@ def test_an_unusable_answer_is_asked_for_again_and_its_failure_recorded(tmp_path
     result = run(model, tmp_path / "out")
     assert Counter(model.items)["item 3"] == 3
     rows = {row["doc_id"]: row for row in result.lists.iter_rows(named=True)}
-    assert rows["3"]["reason"] == "no usable answer: it is not one JSON object"
-    assert rows["3"]["activities"] == []
-    assert rows["4"]["ok"]
-    assert rows["4"]["answers"] > 1
-    assert result.failures["doc_id"].to_list() == ["3"]
+    assert rows[3]["reason"] == "no usable answer: it is not one JSON object"
+    assert rows[3]["activities"] == []
+    assert rows[4]["ok"]
+    assert rows[4]["answers"] > 1
+    assert result.failures["doc_id"].to_list() == [3]
     again = Model()
     assert run(again, tmp_path / "out").lists.equals(result.lists)
     assert again.items == []  # a failure is an answer too
@@ -105,10 +107,18 @@ def test_an_unusable_answer_is_asked_for_again_and_its_failure_recorded(tmp_path
 def test_a_call_without_an_answer_fails_now_and_is_asked_for_next_time(tmp_path: Path) -> None:
     model = Model(lambda item, number: NoAnswerError("TimeoutError") if item == "item 5" else GOOD)
     first = run(model, tmp_path / "out")
-    assert first.failures.rows() == [("t", "5", "automation", "no answer: TimeoutError")]
+    assert first.failures.rows() == [("t", 5, "automation", "no answer: TimeoutError")]
     again = Model()
     assert run(again, tmp_path / "out").lists["ok"].all()
     assert again.items == ["item 5"]
+
+
+def test_a_run_that_stops_at_once_keeps_the_lists_that_it_had(tmp_path: Path) -> None:
+    run(Model(lambda item, number: NoAnswerError("TimeoutError") if item == "item 0" else GOOD), tmp_path / "out")
+    refused = run(Model(lambda item, number: NoAnswerError("HTTP 401", fatal=True)), tmp_path / "out")
+    assert refused.stopped is not None
+    assert refused.lists["doc_id"].to_list() == list(range(1, 20))
+    assert refused.not_reached == 1
 
 
 def test_a_refusal_of_every_call_stops_the_run(tmp_path: Path) -> None:
@@ -325,3 +335,24 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
         carry_out(plan(), Model(), out=tmp_path / "out", name="../x")
     limited = plan_judging(frame, model="made/here", limit=5)
     assert limited.notes == ()
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_person_at_a_terminal_is_asked(answer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def confirm(question: str, *, err: bool) -> bool:
+        asked.append((question, err))
+        return answer
+
+    monkeypatch.setattr("benchwright.cli.judge.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr("benchwright.cli.judge.typer.confirm", confirm)
+    if answer:
+        _consent("api.example.org", 20, yes=False)
+    else:
+        with pytest.raises(UsageError, match="nothing was sent"):
+            _consent("api.example.org", 20, yes=False)
+    assert asked == [("Send the items' texts to api.example.org (20 lists to ask for)?", True)]
+    _consent("api.example.org", 20, yes=True)
+    _consent(None, 20, yes=False)
+    assert len(asked) == 1

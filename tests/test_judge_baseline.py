@@ -51,7 +51,7 @@ def test_the_folder_says_that_it_is_a_baseline_and_an_audit_reads_it(tmp_path: P
     run = judge_items(frame, model=MODEL, out=tmp_path / "out", activity_scores=scores)
     assert run.baseline
     assert run.variety() == {"automation": 1.0, "augmentation": 1.0}
-    assert run.failures["doc_id"].to_list() == ["3", "3"]
+    assert run.failures["doc_id"].to_list() == [3, 3]
     assert str(run).startswith("baseline baseline/tfidf")
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["baseline"]
@@ -91,7 +91,7 @@ def test_on_real_items_lists_vary_and_are_no_judges(shared: Path, tmp_path: Path
     run = judge_items(both, model=MODEL, out=tmp_path / "out")
     assert run.items == 140
     assert min(share for share in run.variety().values() if share is not None) > 0.9
-    ours = run.lists.filter("ok").with_columns(pl.col("doc_id").cast(pl.Int64))
+    ours = run.lists.filter("ok")
     joined = ours.join(published, on=("task", "doc_id", "perspective"), suffix="_published")
     common = joined.select(
         "perspective", n=pl.col("activities").list.set_intersection("activities_published").list.len()

@@ -107,6 +107,12 @@ def test_a_row_that_repeats_an_item_is_read_once_and_said() -> None:
     assert any("1 rows repeat an item" in note for note in twice.notes)
 
 
+def test_ids_of_two_kinds_are_a_fault_before_anything_is_paid(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"task": "t", "doc_id": ["0", "1", "b"], "text": ["x", "y", "z"]})
+    with pytest.raises(DataError, match="`b` is text, but most ids here are integers"):
+        read(frame)
+
+
 def test_files_that_hold_no_items(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         read(tmp_path / "none.csv")
@@ -146,7 +152,7 @@ def test_tasks_of_lm_eval(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def task(doc_to_choice: Any) -> SimpleNamespace:
         return SimpleNamespace(
-            eval_docs=[{"q": "one"}, {"q": "two"}],
+            eval_docs=[{"q": "one"}, {"q": "two: x or y?"}],
             config=SimpleNamespace(doc_to_choice=doc_to_choice),
             doc_to_text=lambda document: document["q"],
             doc_to_choice=lambda document: ["x", "y"],
@@ -160,9 +166,9 @@ def test_tasks_of_lm_eval(monkeypatch: pytest.MonkeyPatch) -> None:
     found = read("lm-eval:group")
     assert [(item.task, item.doc_id, item.text) for item in found.items] == [
         ("a", "0", "one\nA. x\nB. y"),
-        ("a", "1", "two\nA. x\nB. y"),
+        ("a", "1", "two: x or y?"),  # holds its choices already
         ("b", "0", "one"),
-        ("b", "1", "two"),
+        ("b", "1", "two: x or y?"),
     ]
     with pytest.raises(UsageError, match="no task nonsense"):
         read("lm-eval:group,nonsense")

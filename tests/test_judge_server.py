@@ -212,13 +212,13 @@ def test_instructions_in_a_text_change_no_form_and_no_other_item(tmp_path: Path)
     with OpenAIServer(obedient) as server:
         _, said = judge(items, tmp_path / "out", "--base-url", server.url, "--perspective", "automation")
     found = {line["doc_id"]: line for line in lines(tmp_path / "out")}
-    assert sorted(found) == list("012345")
-    assert [found[str(number)]["ok"] for number in range(6)] == [False, False, True, False, True, True]
-    assert found["2"]["ranked_gwa_ids"] == ["analyzing_data"]
-    assert found["4"]["ranked_gwa_ids"] == list(reversed(IDS))[:5]
-    assert found["5"]["ranked_gwa_ids"] == sensible_ids(server.asked[0].system, "2 + 2?")
+    assert sorted(found) == list(range(6))
+    assert [found[number]["ok"] for number in range(6)] == [False, False, True, False, True, True]
+    assert found[2]["ranked_gwa_ids"] == ["analyzing_data"]
+    assert found[4]["ranked_gwa_ids"] == list(reversed(IDS))[:5]
+    assert found[5]["ranked_gwa_ids"] == sensible_ids(server.asked[0].system, "2 + 2?")
     noted = [number for number, line in found.items() if "the text holds activity ids" in line.get("notes", ())]
-    assert noted == ["2", "4"]  # lists that a text may have ordered, to be looked at
+    assert noted == [2, 4]  # lists that a text may have ordered, to be looked at
     assert "the text of 2 items holds activity ids" in said
     assert read_loadings(tmp_path / "out", IDS).height == 3
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -62,6 +63,11 @@ class Call:
     item: JudgeItem
     perspective: str
 
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What its answers are found by."""
+        return self.item.task, self.item.doc_id, self.perspective, fingerprint(self.item.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -96,43 +102,52 @@ class Asking:
         self._unanswered = 0
 
     async def run(self, calls: Sequence[Call]) -> None:
-        """Ask until every call has its outcome, or no further call may be made."""
-        waiting = iter(calls)
-        workers = min(self.settings.connections, len(calls))
+        """Take what the journal has, then ask until every call has its outcome or no further call may be made."""
+        recorded = {call: self._outcome(self._answers(call)) for call in calls}
+        self.outcomes = {call: outcome for call, outcome in recorded.items() if outcome is not None}
+        waiting = iter([call for call in calls if call not in self.outcomes])
         try:
-            await asyncio.gather(*(self._work(waiting, len(calls)) for _ in range(workers)))
+            await asyncio.gather(*(self._work(waiting, len(calls)) for _ in range(self.settings.connections)))
         finally:
             await self.judge.close()
 
     async def _work(self, waiting: Iterator[Call], of: int) -> None:
         for call in waiting:
-            outcome = None if self.stopped else await self._settled(call)
+            outcome = await self._asked_for(call)
             if outcome is None:
                 return
             self.outcomes[call] = outcome
             self.progress(f"judged {len(self.outcomes):,} of {of:,}")
 
-    async def _settled(self, call: Call) -> Outcome | None:
-        """Return a call's outcome; None where the run stops before it has one."""
-        refused: str | None = None
-        for number in range(self.settings.tries):
-            key = (call.item.task, call.item.doc_id, call.perspective, fingerprint(call.item.text), number)
-            record = self.journal.records.get(key)
-            if record is None:
-                if self.stopped:
-                    return None
-                blank = Record(*key, activities=())
-                try:
-                    record = await self._ask(blank, self.prompts.user(call.item.text, reason=refused))
-                except BudgetSpentError:
-                    self.stopped = f"the next call might exceed the budget: {self.budget}"
-                    return None
-                except NoAnswerError as error:
-                    return self._without_answer(error, number)
-            if record.refused is None:
-                return Outcome(record.activities, record.notes, number + 1)
-            refused = record.refused
-        return Outcome(answers=self.settings.tries, failed=f"no usable answer: {refused}")
+    def _answers(self, call: Call) -> list[Record]:
+        """Return a call's recorded answers, in the order of the tries."""
+        keys = ((*call.key, number) for number in range(self.settings.tries))
+        records = self.journal.records
+        return [records[key] for key in takewhile(records.__contains__, keys)]
+
+    def _outcome(self, answers: list[Record]) -> Outcome | None:
+        """Return what answers come to; None where another one is needed."""
+        if answers and answers[-1].refused is None:
+            return Outcome(answers[-1].activities, answers[-1].notes, len(answers))
+        if len(answers) == self.settings.tries:
+            return Outcome(answers=len(answers), failed=f"no usable answer: {answers[-1].refused}")
+        return None
+
+    async def _asked_for(self, call: Call) -> Outcome | None:
+        """Ask until there is an outcome; None where the run stops before."""
+        answers = self._answers(call)
+        while (outcome := self._outcome(answers)) is None:
+            if self.stopped:
+                return None
+            blank = Record(*call.key, len(answers), activities=())
+            reason = answers[-1].refused if answers else None
+            try:
+                answers.append(await self._ask(blank, self.prompts.user(call.item.text, reason=reason)))
+            except BudgetSpentError:
+                self.stopped = f"the next call might exceed the budget: {self.budget}"
+            except NoAnswerError as error:
+                return self._without_answer(error, len(answers))
+        return outcome
 
     async def _ask(self, blank: Record, user: str) -> Record:
         system = self.prompts.system[blank.perspective]
@@ -165,7 +180,7 @@ class Asking:
             reported=reply.used is not None,
         )
 
-    def _without_answer(self, error: NoAnswerError, number: int) -> Outcome | None:
+    def _without_answer(self, error: NoAnswerError, answers: int) -> Outcome | None:
         """Return a failed outcome, or None and the reason to stop where no other call will do better."""
         self._unanswered += 1
         if error.fatal:
@@ -174,7 +189,7 @@ class Asking:
         if self._unanswered >= MOST_UNANSWERED:
             self.stopped = f"{MOST_UNANSWERED} calls in a row came to no answer, the last with {error.reason}"
             return None
-        return Outcome(answers=number, failed=f"no answer: {error.reason}")
+        return Outcome(answers=answers, failed=f"no answer: {error.reason}")
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:

@@ -21,6 +21,7 @@ from benchwright.logs.log_file import LogFile
 from benchwright.logs.source_file import utf8
 from benchwright.logs.table_cells import as_text
 from benchwright.logs.table_file import open_table
+from benchwright.logs.tabular import id_values
 from benchwright.panel.panel import Panel
 
 TASK, DOC_ID, TEXT, CHOICES = ("task", "lm_eval_task"), ("doc_id",), ("text", "question"), ("choices", "options")
@@ -69,7 +70,8 @@ def read_items(source: str | Path | pl.DataFrame, *, max_characters: int) -> Jud
     UsageError
         There is no such source, or lm-eval is asked for and not installed.
     DataError
-        The file is no table, lacks a column, or has rows without task or doc_id, or one item twice with two texts.
+        The file is no table, lacks a column, has rows without task or doc_id, one item twice with two texts, or ids of
+        two kinds.
     """
     faults: list[Fault] = []
     notes: list[str] = []
@@ -147,6 +149,7 @@ def _items(
     name: str, rows: Iterable[Row], max_characters: int, faults: list[Fault], notes: list[str]
 ) -> list[JudgeItem]:
     found: dict[tuple[str, str], JudgeItem] = {}
+    lines: list[int] = []
     with_choices = repeated = 0
     for line, task, doc_id, question, choices in rows:
         key = as_text(task).strip(), as_text(doc_id).strip()
@@ -161,11 +164,14 @@ def _items(
         except UnicodeDecodeError:
             listed, item = False, JudgeItem(*key, "", "the text is binary")
         earlier = found.setdefault(key, item)
-        if earlier is not item:
+        if earlier is item:
+            lines.append(0 if line is None else line)
+        else:
             repeated += 1
             if earlier.text != item.text:
                 faults.append(Fault(name, f"({key[0]}, {key[1]}) was there before with another text", line, "doc_id"))
         with_choices += listed
+    id_values(pl.Series("doc_id", [doc_id for _, doc_id in found], pl.String), name, lines, faults)
     if repeated:
         notes.append(f"{name}: {repeated} rows repeat an item and are read once.")
     if 0 < with_choices < len(found):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchwright.errors import UsageError
+from benchwright.errors import DataError, UsageError
 
 PREFIX = "lm-eval:"
 
@@ -19,6 +19,8 @@ def task_items(names: str) -> Iterator[tuple[None, str, int, str, list[str] | No
     ------
     UsageError
         lm-eval is not installed, or knows no such task.
+    DataError
+        It cannot load the task's data.
     """
     try:
         from lm_eval.tasks import TaskManager, get_task_dict
@@ -32,7 +34,10 @@ def task_items(names: str) -> Iterator[tuple[None, str, int, str, list[str] | No
     unknown = [name for name in asked if name not in manager.all_tasks]
     if unknown or not asked:
         raise UsageError(f"lm-eval has no task {', '.join(unknown) or '(no name given)'}", hint="see: lm_eval ls tasks")
-    return _documents(get_task_dict(asked, manager))
+    try:
+        return _documents(get_task_dict(asked, manager))
+    except Exception as error:  # of the library that holds the data, or of the task's own code
+        raise DataError(f"lm-eval cannot load {names}: {type(error).__name__}: {error}") from None
 
 
 def _documents(tasks: dict[Any, Any]) -> Iterator[tuple[None, str, int, str, list[str] | None]]:
@@ -41,5 +46,7 @@ def _documents(tasks: dict[Any, Any]) -> Iterator[tuple[None, str, int, str, lis
             yield from _documents(task)
             continue
         for place, document in enumerate(task.eval_docs):
-            choices = task.doc_to_choice(document) if task.config.doc_to_choice is not None else None
-            yield None, str(name), place, str(task.doc_to_text(document)), choices
+            question = str(task.doc_to_text(document))
+            choices = [] if task.config.doc_to_choice is None else task.doc_to_choice(document)
+            stated = all(str(choice) in question for choice in choices)  # as in the questions of MMLU
+            yield None, str(name), place, question, None if stated else choices

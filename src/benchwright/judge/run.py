@@ -142,11 +142,7 @@ def _with_estimate(plan: JudgePlan, records: Mapping[Any, Record]) -> JudgePlan:
     last = plan.settings.tries - 1
     settled = {key[:4] for key, record in records.items() if record.refused is None or record.number >= last}
     fixed = {name: len(text.encode()) + plan.prompts.schema_bytes for name, text in plan.prompts.system.items()}
-    waiting = [
-        call
-        for call in plan.calls()
-        if (call.item.task, call.item.doc_id, call.perspective, fingerprint(call.item.text)) not in settled
-    ]
+    waiting = [call for call in plan.calls() if call.key not in settled]
     each = (estimate(fixed[call.perspective] + len(call.item.text.encode())) for call in waiting)
     fields = {name: getattr(plan, name) for name in plan.__dataclass_fields__}
     fields |= {"recorded": len(records), "to_ask": len(waiting), "estimated": sum(each, Tokens())}
@@ -311,10 +307,14 @@ def _run(
         notes.append(
             f"the provider did not report the tokens of {unreported:,} answers: the most they can be is counted."
         )
+    lists = pl.DataFrame(rows, schema=dict(SCHEMA), orient="row")
+    numbers = lists["doc_id"].cast(pl.Int64, strict=False)
+    if (numbers.cast(pl.String) == lists["doc_id"]).fill_null(False).all():
+        lists = lists.with_columns(doc_id=numbers)
     return JudgeRun(
         model=plan.model,
         baseline=plan.baseline,
-        lists=pl.DataFrame(rows, schema=dict(SCHEMA), orient="row"),
+        lists=lists,
         not_reached=len(plan.items) * len(plan.perspectives) - len(rows),
         stopped=None if asking is None else asking.stopped,
         answers=len(records),
