@@ -17,6 +17,7 @@ from benchwright.choices import WelfareChoices
 from benchwright.config import Config
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.item_tables import ItemTables, read_item_tables
+from benchwright.logs.judge_loadings import read_loadings
 from tables import ACTIVITIES, AXES, JUDGE, write_rows, write_tables
 
 FEW = Config().replace({"resampling.replicates": 100, "published.draws": 39}, source="test")
@@ -72,6 +73,10 @@ def test_a_judge_without_a_name_is_called_by_its_folder(folder: Path, tmp_path: 
     path = other_judge(folder, tmp_path / "mine" / JUDGE, 1)
     assert read(folder, path).main == ("mine",)
     assert read(folder, path.parent).main == ("mine",)
+    other_judge(folder, tmp_path / "mine" / "judge_loadings_again.jsonl", 2)
+    assert read(folder, path.parent).main == ("mine", "again")
+    with pytest.raises(UsageError, match=r"several judges, judge_loadings.jsonl, judge_loadings_again.jsonl"):
+        read_loadings(path.parent)
 
 
 def test_welfare_is_the_mean_over_judges_that_gave_one(folder: Path, tmp_path: Path) -> None:
@@ -160,7 +165,7 @@ def test_the_variance_between_judges_reaches_the_weights(folder: Path, tmp_path:
 def test_what_is_no_judge_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no such file"):
         read(folder, tmp_path / "none.jsonl")
-    with pytest.raises(UsageError, match=r"the folder holds 0 files judge_loadings\*\.jsonl"):
+    with pytest.raises(UsageError, match=r"the folder holds no judge_loadings\*\.jsonl"):
         read(folder, tmp_path)
     path = other_judge(folder, tmp_path / "judge_loadings_b.jsonl", 1)
     with pytest.raises(DataError, match="a judge called `b` was already read"):

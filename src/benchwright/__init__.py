@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from benchwright.datasets import list_datasets, load_dataset
     from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, NoWeightsError, UsageError
     from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+    from benchwright.judge.activity_scores import ActivityScores, activity_scores
+    from benchwright.judge.agreement import Agreement, judge_agreement
     from benchwright.logs.item_tables import ItemTables, read_item_tables
+    from benchwright.logs.judge_loadings import read_loadings
+    from benchwright.logs.rater_loadings import read_raters
     from benchwright.mechanism.aggregation import (
         ItemAggregation,
         evaluate_scheme,
@@ -62,6 +66,12 @@ _HOME = {
     "Config": "config",
     "read_item_tables": "logs.item_tables",
     "ItemTables": "logs.item_tables",
+    "activity_scores": "judge.activity_scores",
+    "ActivityScores": "judge.activity_scores",
+    "judge_agreement": "judge.agreement",
+    "Agreement": "judge.agreement",
+    "read_loadings": "logs.judge_loadings",
+    "read_raters": "logs.rater_loadings",
     "read_logs": "panel.ingest",
     "Panel": "panel.panel",
     "estimate_panel": "estimating.estimates",
@@ -113,6 +123,8 @@ _HOME = {
 }
 
 __all__ = [
+    "ActivityScores",
+    "Agreement",
     "BenchwrightError",
     "BoardValues",
     "Config",
@@ -136,6 +148,7 @@ __all__ = [
     "WeightScheme",
     "WeightSensitivity",
     "WelfareSource",
+    "activity_scores",
     "add_models",
     "aggregate",
     "audit",
@@ -145,6 +158,7 @@ __all__ = [
     "draw_panel",
     "estimate_panel",
     "evaluate_scheme",
+    "judge_agreement",
     "list_datasets",
     "load_config",
     "load_dataset",
@@ -153,7 +167,9 @@ __all__ = [
     "price_of",
     "read_game",
     "read_item_tables",
+    "read_loadings",
     "read_logs",
+    "read_raters",
     "read_scheme",
     "rescore",
     "risk_sweep",

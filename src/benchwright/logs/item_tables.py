@@ -29,7 +29,7 @@ from pathlib import Path
 import polars as pl
 
 from benchwright.errors import DataError, Fault, UsageError
-from benchwright.logs.judge_loadings import PATTERN, loadings_file, parse_loadings
+from benchwright.logs.judge_loadings import PATTERN, loadings_files, parse_loadings
 from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
 from benchwright.logs.source_file import SourceFile, read_source, utf8
 from benchwright.logs.tabular import Column, Table, header, parse_table, shown
@@ -146,8 +146,8 @@ def read_item_tables(
     judges
         Further judge files, beside those of the folder.
     loadings
-        Judge files (or folders with one each) that count in place of the folder's own, which is then only compared; the
-        mean of several.
+        Judge files, or folders of them, that count in place of the folder's own, which is then only compared; the mean
+        of several.
     activities
         Folder with tables of activity values and their draws, or a table of one's own (``welfare_tables``), in place of
         those of the folder.
@@ -179,7 +179,7 @@ def read_item_tables(
     if unknown:
         raise UsageError(f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}")
     values = None if activities is None else activity_files(activities)
-    main = tuple(loadings_file(path) for path in loadings)
+    main = tuple(file for path in loadings for file in loadings_files(path))
     return _Reader(root, values, main).read(tuple(axes), frozenset(without), tuple(Path(judge) for judge in judges))
 
 

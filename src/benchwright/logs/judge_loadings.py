@@ -32,12 +32,16 @@ def read_loadings(path: str | Path, activities: Iterable[str] | None = None) -> 
     Raises
     ------
     UsageError
-        No such file, or a folder without one such file.
+        No such file, or a folder with none or several.
     DataError
         The file has faults; all of them are listed.
     """
     faults: list[Fault] = []
-    file = loadings_file(path)
+    files = loadings_files(path)
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise UsageError(f"loadings {path}: several judges, {names}", hint="name one of the files")
+    file = files[0]
     source = read_source(file, faults)
     if source is not None:
         known = None if activities is None else frozenset(activities)
@@ -47,14 +51,14 @@ def read_loadings(path: str | Path, activities: Iterable[str] | None = None) -> 
     raise DataError(f"{file}: {len(faults)} fault(s) in a judge's loadings", faults=faults)
 
 
-def loadings_file(path: str | Path) -> Path:
-    """Return the file that names a judge's loadings: itself, or the only one in the folder."""
+def loadings_files(path: str | Path) -> tuple[Path, ...]:
+    """Return the files that name judges' loadings: the path itself, or all ``judge_loadings*.jsonl`` of the folder."""
     file = Path(path)
-    found = sorted(file.glob(PATTERN)) if file.is_dir() else [file]
-    if len(found) != 1 or not found[0].is_file():
-        what = "there is no such file" if not file.is_dir() else f"the folder holds {len(found)} files {PATTERN}"
+    found = tuple(sorted(file.glob(PATTERN))) if file.is_dir() else (file,)
+    if not found or not found[0].is_file():
+        what = f"the folder holds no {PATTERN}" if file.is_dir() else "there is no such file"
         raise UsageError(f"loadings {file}: {what}", hint="name the file that a judge wrote, one JSON object a line")
-    return found[0]
+    return found
 
 
 def parse_loadings(
