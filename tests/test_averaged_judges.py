@@ -170,5 +170,5 @@ def test_what_is_no_judge_is_refused(folder: Path, tmp_path: Path) -> None:
     path = other_judge(folder, tmp_path / "judge_loadings_b.jsonl", 1)
     with pytest.raises(DataError, match="a judge called `b` was already read"):
         read(folder, path, path)
-    with pytest.raises(UsageError, match="`loadings` needs a SOURCE"):
+    with pytest.raises(UsageError, match="`loadings` and `activities` need a SOURCE"):
         audit(loadings=[path])

@@ -189,7 +189,7 @@ def _read(source: str | Path | None, config: Config, without: Sequence[str], jud
     if source is None:
         if without or judged.given:
             raise UsageError(
-                f"`{judged.given if judged.given else 'without'}` needs a SOURCE; the built-in example has all sections"
+                "`without`, `judges`, `loadings` and `activities` need a SOURCE; the built-in example has all sections"
             )
         return simulate_item_tables()
     layer = layer_path(source)
