@@ -21,7 +21,8 @@ from time import perf_counter, process_time
 import polars as pl
 
 from benchwright.judge.asking import Call
-from benchwright.judge.run import JudgePlan, carry_out, open_model, plan_judging
+from benchwright.judge.plan import JudgePlan, plan_judging
+from benchwright.judge.run import carry_out, open_model
 from benchwright.judge.settings import JudgeSettings
 
 CALLS, CONNECTIONS, LATENCY, SHORT = 400, 10, 0.5, 0.02

@@ -21,8 +21,9 @@ from benchwright.judge import journal as journals
 from benchwright.judge.asking import NoAnswerError, Reply, run_to_end
 from benchwright.judge.budget import Tokens
 from benchwright.judge.journal import FILE, Journal, Record, read_journal
+from benchwright.judge.plan import JudgePlan, plan_judging
 from benchwright.judge.results import JudgeRun
-from benchwright.judge.run import JudgePlan, carry_out, plan_judging
+from benchwright.judge.run import carry_out
 from benchwright.judge.settings import JudgeSettings
 from openai_server import IDS, ITEM
 
@@ -205,7 +206,8 @@ def test_a_folder_that_is_not_a_judges_is_left_alone(tmp_path: Path) -> None:
 
 def test_one_folder_serves_one_process(tmp_path: Path) -> None:
     with Journal(tmp_path, plan().identity), pytest.raises(UsageError, match="in use by another run"):
-        run(Model(), tmp_path)
+        carry_out(plan(), Model(), out=tmp_path, overwrite=True)
+    assert (tmp_path / FILE).stat().st_size > 0
 
 
 def record(number: int) -> Record:

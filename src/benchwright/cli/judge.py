@@ -55,7 +55,8 @@ def judge(
     Writes judge_loadings.jsonl (which `audit` reads), run.json and activities.csv into OUT. Stops with exit code 1
     before a budget is exceeded; what is done is kept. Keys come from the environment, e.g. OPENAI_API_KEY.
     """
-    from benchwright.judge.run import carry_out, open_model, plan_judging
+    from benchwright.judge.plan import plan_judging
+    from benchwright.judge.run import carry_out, open_model
     from benchwright.judge.settings import JudgeSettings
     from benchwright.logs.judge_loadings import PERSPECTIVES
 

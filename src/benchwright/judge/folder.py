@@ -26,22 +26,26 @@ from benchwright.judge.definitions import Activity
 from benchwright.judge.journal import FILE
 from benchwright.judge.results import JudgeRun
 from benchwright.logs.item_tables import ACTIVITIES
+from benchwright.logs.judge_loadings import PATTERN
 from benchwright.logs.tabular import parse_table
 
 FOLDER = Output("judge's answers", (FILE,))
 SCORES = "gwa_welfare_scores.csv"
 
 
-def prepare(out: Path, *, overwrite: bool) -> None:
-    """Make the folder, or check that it is a judge's; ``overwrite`` takes the files of the earlier run away."""
+def prepare(out: Path) -> None:
+    """Make the folder, or check that it is a judge's."""
     FOLDER.check(out, overwrite=True)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        if overwrite:
-            for path in (*out.glob("judge_loadings*.jsonl"), out / "run.json", out / FILE):
-                path.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write {out}: {error.strerror}", hint="choose another folder with -o") from None
+
+
+def clear(out: Path) -> None:
+    """Take the results of an earlier run away."""
+    for path in (*out.glob(PATTERN), out / "run.json"):
+        path.unlink(missing_ok=True)
 
 
 def activity_scores(path: str | Path, activities: Sequence[Activity]) -> bytes:

@@ -87,14 +87,14 @@ def _read(path: Path, identity: Mapping[str, Any]) -> tuple[dict[Key, Record], i
 
 
 class Journal:
-    """The journal of a folder, open for one process. ``records`` holds all its answers by key."""
+    """The journal of a folder, open for one process; ``records`` holds its answers by key, none if begun ``anew``."""
 
-    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, identity: Mapping[str, Any], *, anew: bool = False) -> None:
         self.path = folder / FILE
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock(self._file, folder)
-            self.records, self._end = _read(self.path, identity)
+            self.records, self._end = ({}, 0) if anew else _read(self.path, identity)
             os.ftruncate(self._file, self._end)
             os.lseek(self._file, self._end, os.SEEK_SET)
             if self._end == 0:
