@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game.files import answer_game, read_game
+from benchwright.ranking_game.answer import answer_game
+from benchwright.ranking_game.files import read_game
 from benchwright.ranking_game.game import RankingGame
 from tables import Ran, run
 

@@ -30,9 +30,12 @@ def game(
             raise UsageError("score tables have no --delta, no --delta-max and no --race")
         tables(spec, seed, as_json)
         return
-    from benchwright.ranking_game.files import answer_game, read_game
+    from benchwright.ranking_game.answer import answer_game
+    from benchwright.ranking_game.files import read_game
 
-    answer = answer_game(read_game(spec).changed(delta=delta, delta_max=delta_max), race=race)
+    read = read_game(spec)
+    assert isinstance(read, GameFile)  # noqa: S101
+    answer = answer_game(read.changed(delta=delta, delta_max=delta_max), race=race)
     if as_json:
         print_json(answer.to_dict())
     else:
