@@ -1,0 +1,155 @@
+"""The figures of the ranking game with their captions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from benchwright._words import first_of
+from benchwright.ranking_game.answer import GameAnswer
+from benchwright.ranking_game.equilibrium import GameSolution
+from benchwright.ranking_game.game import RankingGame
+from benchwright.ranking_game.jumps import Jump, scan
+from benchwright.ranking_game.private_variants import VariantReport
+from benchwright.ranking_game.protocols import ProtocolComparison
+from benchwright.report import charts_game as charts
+from benchwright.report.contents import GameResult
+from benchwright.report.figures_protocols import protocol_figures, variant_figures
+from benchwright.report.style import Chart
+from benchwright.report.tables_game import overtaking
+from benchwright.report.tables_panel import plain_names
+
+Row = tuple[str, str, str, str, Chart | None]
+NAME = 34  # characters of a name beside a row
+MARGIN_AT_MOST = 200  # developers up to whom the margin over tuning is drawn: each level looks at all pairs
+LEVELS = 120
+UNIT = "unit of effort"
+
+
+def figures_of_game(game: GameResult) -> Iterator[Row]:
+    """Yield the figures of a ranking game, of two protocols or of undisclosed submissions."""
+    if isinstance(game, ProtocolComparison):
+        return protocol_figures(game)
+    if isinstance(game, VariantReport):
+        return variant_figures(game)
+    return answer_figures(game)
+
+
+def answer_figures(answer: GameAnswer) -> Iterator[Row]:
+    """Yield the figures of an answer; a finite game has none."""
+    solution = answer.solution
+    if not isinstance(solution, GameSolution):
+        return
+    game = solution.game
+    names = plain_names([game.name(i) for i in range(game.n)], NAME)
+    yield _curves(answer, solution, names)
+    yield _overtaking(solution, names)
+    if answer.threshold is not None and game.n <= MARGIN_AT_MOST:
+        yield _margin(answer, game, names)
+    race = answer.arms_race
+    if race is not None:
+        order = [int(i) for i in game.order][: charts.MAX_DEVELOPERS]
+        rows = pl.DataFrame(
+            {
+                "label": [names[i] for i in order],
+                "spend": race.spend[order],
+                "payoff": race.payoff[order],
+                "stays": race.stays[order],
+            }
+        )
+        yield (
+            "mixed-play-spend",
+            "game",
+            "What each developer spends in mixed play",
+            f"Expected cost of effort, most capable first, at tune-before-test level {game.tune_before_test:g}. No "
+            f"developer gains more than {race.exploitability:.2g} by leaving this play."
+            + first_of(charts.MAX_DEVELOPERS, game.n, "developer"),
+            charts.spend_of_developers(rows),
+        )
+
+
+def _curves(answer: GameAnswer, solution: GameSolution, names: list[str]) -> Row:
+    game = solution.game
+    order = [int(i) for i in game.order][: charts.MAX_DEVELOPERS]
+    at = charts.levels(_reach(answer, game), LEVELS)
+    lines = pl.concat(
+        pl.DataFrame({"developer": names[i], "effort": at, "score": game.curves.score(np.full(at.size, i), at)})
+        for i in order
+    ).with_columns(low=pl.lit(None, dtype=pl.Float64), high=pl.lit(None, dtype=pl.Float64))
+    return (
+        "score-curves",
+        "game",
+        "Scores over effort",
+        "The game's score curves, most capable first; effort counts the tuning by the protocol and the developer's own."
+        + first_of(charts.MAX_DEVELOPERS, game.n, "developer"),
+        charts.score_curves(lines, lines.clear(), [names[i] for i in order], UNIT),
+    )
+
+
+def _reach(answer: GameAnswer, game: RankingGame) -> float:
+    """Return an effort up to which curves are worth a look: what rewards can pay for, and the threshold."""
+    everybody = np.arange(game.n)
+    budget = game.costs.budget(everybody, np.full(game.n, float(game.rewards[0] - game.rewards[-1])))
+    reach = [float(value) for value in 1.5 * (game.tune_before_test + budget) if np.isfinite(value)]
+    limit = np.inf
+    if answer.threshold is not None:
+        limit = answer.threshold.delta_max
+        reach += [2 * answer.threshold.delta] if np.isfinite(answer.threshold.delta) else []
+    return max(min(max(reach, default=1.0), limit), 1e-9)
+
+
+def _overtaking(solution: GameSolution, names: list[str]) -> Row:
+    order = solution.published_order
+    rows = overtaking(solution).with_columns(
+        label=pl.Series([names[order[row.rank - 1]] for row in solution.just_overtake]),
+        over=pl.Series([names[order[row.rank - 2]] for row in solution.just_overtake]),
+        gap=pl.col("reward_gap"),
+        low=pl.lit(None, dtype=pl.Float64),
+        high=pl.lit(None, dtype=pl.Float64),
+    )
+    tightest = (pl.col("cost") - pl.col("gap")).fill_null(np.inf)
+    shown = rows.sort(tightest, "rank").head(charts.MAX_DEVELOPERS).sort("rank")
+    many = f" The {shown.height} tightest of {rows.height:,}." if rows.height > shown.height else ""
+    return (
+        "overtaking-costs",
+        "game",
+        "Overtaking costs against reward gaps",
+        "One row a developer, in the published order from rank 2 on: the dot is what overtaking the neighbour above "
+        "costs, the tick what the better rank earns more. It pays where the dot lies left of the tick; a triangle at "
+        f"the right edge is out of reach at any effort.{many}",
+        charts.overtake_costs(shown),
+    )
+
+
+def _margin(answer: GameAnswer, game: RankingGame, names: list[str]) -> Row:
+    found = answer.threshold
+    assert found is not None  # noqa: S101  asked by the caller
+    levels = charts.levels(found.delta_max, LEVELS)
+    jumps = [_binding(game.at(float(delta))) for delta in levels]
+    line = pl.DataFrame(
+        {
+            "delta": levels,
+            "margin": [jump.margin if np.isfinite(jump.margin) else None for jump in jumps],
+            "pair": [f"{names[jump.developer]} over {names[jump.over]}" for jump in jumps],
+        },
+        schema_overrides={"margin": pl.Float64},
+    )
+    gaps = " Where the line breaks off, no rival is within reach." if line["margin"].null_count() else ""
+    return (
+        "margin-over-tuning",
+        "game",
+        "Does gaming pay, over the level of common tuning?",
+        "Least cost less reward gap over all jumps, on a grid of levels: below 0 a jump pays. Green levels are stable, "
+        "found exactly and not on the grid; the solid purple line is the threshold, the dashed orange line the level "
+        f"in force.{gaps}",
+        charts.margin_over_tuning(
+            line, found.stable_intervals, found.delta, (np.nan, np.nan), game.tune_before_test, UNIT
+        ),
+    )
+
+
+def _binding(game: RankingGame) -> Jump:
+    """Return the jump with the least margin where everybody stays at free effort."""
+    return scan(game, game.published_order(game.costs.free), game.costs.free).binding
