@@ -4,29 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchwright.errors import UsageError
+import numpy as np
+
+from benchwright._check import FloatArray
+from benchwright._words import count
+from benchwright.curves.fit import fit_curves
+from benchwright.curves.reading import read_effort_scores
+from benchwright.curves.results import CurveFits
+from benchwright.curves.scores import EffortScores
+from benchwright.errors import DataError, UsageError
+from benchwright.panel.names import listed
 from benchwright.ranking_game.arms_race import ArmsRace, arms_race
+from benchwright.ranking_game.assumptions import Assumptions, check_assumptions
 from benchwright.ranking_game.best_replies import BestReplies, best_replies
+from benchwright.ranking_game.capability import CapabilityOrder
+from benchwright.ranking_game.curve_game import CurveGame
 from benchwright.ranking_game.equilibrium import GameSolution, solve
 from benchwright.ranking_game.files import GameFile
 from benchwright.ranking_game.finite import FiniteGame, FiniteSolution, solve_finite
+from benchwright.ranking_game.fitted import FittedGame, fitted_game
 from benchwright.ranking_game.safe_gap import SafeGap, safe_gap
 from benchwright.ranking_game.threshold import Threshold, threshold
 
+if TYPE_CHECKING:
+    from benchwright.curves.bootstrap import CurveDraws
+
 Progress = Callable[[str], None]
+# Key of the record -> field.
 PARTS = {
     "threshold": "threshold",
     "safe_gap": "safe_gap",
     "arms_race": "arms_race",
     "best_replies": "replies",
+    "curves": "fits",
+    "capability": "capability",
+    "assumptions": "assumptions",
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GameAnswer:
-    """What a game has for an answer; what was not asked for, or this game has not, is None."""
+    """What a game has for an answer; what was not asked for, or this game has not, is None.
+
+    Attributes
+    ----------
+    solution, threshold, safe_gap
+        Of the game as it stands, or with the curves as fitted.
+    arms_race, replies
+        Mixed play and best replies.
+    fits, draws, capability
+        Fitted curves, their bootstrap draws, and the order of capability.
+    assumptions
+        What results rest on, looked at on the curves and costs.
+    stated : CurveGame or None
+        What was asked of measured curves, and what was assumed.
+    notes : tuple of str
+        What was left out.
+    """
 
     solution: GameSolution | FiniteSolution
     threshold: Threshold | None
@@ -34,6 +70,12 @@ class GameAnswer:
     replies: BestReplies | None = None
     _: KW_ONLY
     safe_gap: SafeGap | None = None
+    fits: CurveFits | None = None
+    draws: CurveDraws | None = None
+    capability: CapabilityOrder | None = None
+    assumptions: Assumptions | None = None
+    stated: CurveGame | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def decided(self) -> bool:
@@ -41,8 +83,9 @@ class GameAnswer:
         return not isinstance(self.solution, GameSolution) or self.solution.pure_equilibrium != "undecided"
 
     def __str__(self) -> str:
-        parts = (self.solution, self.threshold, self.safe_gap, self.arms_race, self.replies)
-        return "\n".join(str(part) for part in parts if part is not None)
+        parts = [self.solution, *(getattr(self, name) for name in PARTS.values() if name != "fits")]
+        assumed = () if self.stated is None else self.stated.assumptions
+        return "\n".join([*(str(part) for part in parts if part is not None), *assumed, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """The solution's record, with those of the other parts, in types that JSON knows."""
@@ -50,6 +93,8 @@ class GameAnswer:
         for key, name in PARTS.items():
             if (part := getattr(self, name)) is not None:
                 record[key] = part.to_dict()
+        if self.stated is not None:
+            record |= {"assumed": list(self.stated.assumptions), "seed": self.stated.seed, "left_out": list(self.notes)}
         return record
 
 
@@ -68,3 +113,81 @@ def answer_game(file: GameFile, *, race: bool = False, progress: Progress | None
         return GameAnswer(solution, found, safe_gap=safe_gap(game))
     say("mixed play")
     return GameAnswer(solution, found, arms_race(game), best_replies(game), safe_gap=safe_gap(game))
+
+
+def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress | None = None) -> GameAnswer:
+    """Read and fit measured curves, and answer the game that they make.
+
+    Parameters
+    ----------
+    stated : CurveGame
+    race : bool
+        Mixed play at each level of ``deltas`` too: takes minutes for many models.
+
+    Raises
+    ------
+    UsageError, DataError
+        See ``read_effort_scores``, ``fit_curves`` and ``fitted_game``; and fewer than two models with a curve.
+    """
+    say = progress or (lambda _: None)
+    say("reading scores by effort")
+    wanted = {name: getattr(stated, name) for name in ("models", "task", "metric", "filter", "effort")}
+    scores = read_effort_scores(stated.file, **wanted)
+    say(f"fitting {count(len(scores.models), 'curve')}")
+    fits = fit_curves(scores, **stated.fit_settings)
+    if len(fits.models) < 2:
+        raise DataError(
+            f"a ranking needs at least two models with a curve, {listed(fits.models) or 'none'} is left",
+            hint="; ".join(f"{name} left out: {reason}" for name, reason in [*fits.left_out.items()][:3]) or None,
+        )
+    draws = None
+    if stated.replicates:
+        from benchwright.curves.bootstrap import bootstrap_curves
+
+        rng = np.random.default_rng(stated.seed)
+        draws = bootstrap_curves(fits, rng=rng, replicates=stated.replicates, progress=progress)
+    made = _game(stated, fits, draws)
+    game, top = made.game, _range(stated, scores)
+    say("solving")
+    solution = solve(game)
+    say("searching the threshold")
+    found = threshold(game, delta_max=top)
+    say("checking assumptions")
+    return GameAnswer(
+        solution,
+        found,
+        safe_gap=safe_gap(game),
+        fits=fits,
+        draws=draws,
+        capability=made.capability,
+        assumptions=check_assumptions(game, effort_max=top, draws=made.draws),
+        stated=stated,
+        notes=(*scores.notes, *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()), *made.notes),
+    )
+
+
+def _game(stated: CurveGame, fits: CurveFits, draws: CurveDraws | None) -> FittedGame:
+    """The game of the fitted curves and of each draw."""
+    return fitted_game(
+        fits.parameters,
+        stated.rewards.of(len(fits.models)),
+        names=fits.models,
+        effort=_common(fits.scores),
+        costs=stated.costs_of(fits.models),
+        capability=stated.capability,
+        tune_before_test=stated.tune_before_test,
+        draws=None if draws is None else draws.parameters,
+    )
+
+
+def _common(scores: EffortScores) -> float:
+    """The largest effort at which every model was measured; the least of their largest where there is none."""
+    each = [np.unique(scores.effort[scores.model == i]) for i in range(len(scores.models))]
+    common: FloatArray = each[0]
+    for own in each[1:]:
+        common = np.intersect1d(common, own)
+    return float(common.max() if common.size else min(own.max() for own in each))
+
+
+def _range(stated: CurveGame, scores: EffortScores) -> float:
+    return float(scores.effort.max()) if stated.delta_max is None else stated.delta_max
