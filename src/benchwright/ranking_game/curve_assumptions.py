@@ -199,7 +199,7 @@ def convex_until(curves: PowerLawCurves) -> FloatArray:
     """The effort (n,) up to which each power law is convex, 0 where it is concave throughout."""
     beta = np.maximum(curves.beta, 1.0)
     with np.errstate(divide="ignore", over="ignore"):
-        end = np.expm1((np.log((beta - 1) / (beta + 1)) - curves.alpha) / beta)
+        end: FloatArray = np.expm1((np.log((beta - 1) / (beta + 1)) - curves.alpha) / beta)
     return np.maximum(end, 0.0)
 
 
@@ -210,7 +210,7 @@ def convex_curves(game: RankingGame, grid: FloatArray) -> IntArray:
         who: IntArray = np.flatnonzero(convex_until(curves) > 0)
     else:
         who = np.array([violation.developers[0] for violation in check_concave(game, grid).violations], dtype=np.intp)
-    return who[:, None]
+    return who.reshape(-1, 1)
 
 
 def check_advantage(game: RankingGame, grid: FloatArray) -> Check:

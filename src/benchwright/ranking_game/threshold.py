@@ -124,10 +124,11 @@ class Threshold:
         return {key: json_safe(value) for key, value in record.items()}
 
 
-def threshold(game: RankingGame, *, delta_max: float = 1e5) -> Threshold:
+def threshold(game: RankingGame, *, delta_max: float = 1e5, bound: bool = True) -> Threshold:
     """Return the stable levels of tune-before-test on [0, delta_max] and the threshold Delta*.
 
-    ``game.tune_before_test`` is not used. Needs one free effort for all developers.
+    ``game.tune_before_test`` is not used. Needs one free effort for all developers. Without ``bound``, ``margin_bound``
+    is NaN: where nothing is stable, it takes most of the time.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def threshold(game: RankingGame, *, delta_max: float = 1e5) -> Threshold:
         return _result(common, "found", start, pair, reason)
     pair = _turning(pairs, low, high, verdict, which, top)
     whole = not spans and not undecided
-    if whole:
+    if whole and bound:
         common["margin_bound"] = _margin_bound(game, pairs, top)
     told = f"{game.name(pair[0])} overtakes {game.name(pair[1])} with profit"
     if whole and isinstance(game.curves, TranslationCurves):
