@@ -29,9 +29,8 @@ from benchwright.mechanism.item_groups import FILES
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
 from benchwright.mechanism.welfare_sources import read_welfare_sources
 from benchwright.panel.ingest import MANIFEST
-from benchwright.ranking_game.answer import answer_game
-from benchwright.ranking_game.files import GameFile, read_game
-from benchwright.report.contents import NO_SCORES, AuditReport, GameResult
+from benchwright.ranking_game.inputs import GameResult, answer_file
+from benchwright.report.contents import NO_SCORES, AuditReport
 from benchwright.report.weight_files import published_scheme
 from benchwright.simulate import simulate_item_tables
 
@@ -228,11 +227,8 @@ def _game(
     """Return what a ranking game says, and the file it was read from where it is given as one."""
     if game is None or not isinstance(game, str | Path):
         return game, None
-    say("ranking game")
-    stated = read_game(game)
-    assert isinstance(stated, GameFile)  # noqa: S101
-    answer = answer_game(stated)
-    read = read_source(Path(game), [])
+    answer, path = answer_file(game, progress=say), Path(game)
+    read = read_source(path, []) if path.is_file() else None
     return answer, None if read is None else read[1]
 
 

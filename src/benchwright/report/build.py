@@ -15,7 +15,8 @@ from benchwright._staging import Output
 from benchwright.auditing.items import column_metadata
 from benchwright.errors import DataError, Fault, NoWeightsError
 from benchwright.logs.source_file import SourceFile, read_source
-from benchwright.report.contents import AuditReport, GameResult
+from benchwright.ranking_game.inputs import GameResult
+from benchwright.report.contents import AuditReport
 from benchwright.report.page import Page
 from benchwright.report.page_audit import audit_page
 from benchwright.report.page_game import game_page

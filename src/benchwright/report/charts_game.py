@@ -16,7 +16,7 @@ MAX_DEVELOPERS = 30
 NAMED_CURVES = 8  # more are told apart by shades, in the order of capability
 LABEL = 240  # pixels for names beside their rows
 LONG = 10.0  # ranges beyond this are drawn on a scale of log(1 + value)
-PAYS = {True: "pays", False: "does not pay", None: "cannot tell"}
+PAYS = {"yes": RED, "no": BLUE, "cannot tell": GREY, "out of reach": PURPLE}
 Tips = list[str | alt.Tooltip]
 
 
@@ -30,13 +30,18 @@ def score_curves(lines: pl.DataFrame, points: pl.DataFrame, names: Sequence[str]
         return None
     known = len(names) <= NAMED_CURVES
     color: alt.Color = (
-        alt.Color("developer:N", sort=list(names), title=None, scale=alt.Scale(domain=list(names), range=CATEGORY))
+        alt.Color(
+            "developer:N",
+            title=None,
+            scale=alt.Scale(domain=list(names), range=CATEGORY),
+            legend=alt.Legend(symbolOpacity=1),
+        )
         if known
         else alt.Color(
             "place:Q",
             title="place in the order of capability",
             scale=alt.Scale(scheme="viridis", domain=[1, len(names)]),
-            legend=alt.Legend(orient="right", format="d", tickCount=5),
+            legend=alt.Legend(format="d", tickCount=5, symbolOpacity=1),
         )
     )
     place = {name: k for k, name in enumerate(names, start=1)}
@@ -74,13 +79,15 @@ def overtake_costs(rows: pl.DataFrame) -> Chart | None:
     axis = _axis(_decades(least, top) if top > LONG * least else None)
     x = alt.X("cost:Q", title="cost of overtaking the neighbour above; tick: the reward gap", scale=scale, axis=axis)
     y = alt.Y("label:N", title=None, sort=rows["label"].to_list(), axis=alt.Axis(labelLimit=LABEL))
-    kinds = [kind for kind in (*PAYS.values(), "out of reach") if kind in set(rows["pays"])]
-    colors = {"pays": RED, "does not pay": BLUE, "cannot tell": GREY, "out of reach": PURPLE}
-    color = alt.Color("pays:N", title="overtaking", scale=alt.Scale(domain=kinds, range=[colors[k] for k in kinds]))
+    edge = top * (1.6 if top > LONG * least else 1.06)
+    kinds = [kind for kind in PAYS if kind in set(rows["pays"])]
+    color = alt.Color(
+        "pays:N", title="overtaking pays", scale=alt.Scale(domain=kinds, range=[PAYS[kind] for kind in kinds])
+    )
     tips: Tips = ["label:N", "over:N", "pays:N"]
     tips += _numbers(("required_effort", "required effort"), ("cost", "cost"), ("low", "from"), ("high", "to"))
     tips += _numbers(("gap", "reward gap"))
-    base = alt.Chart(rows.with_columns(at=pl.lit(top))).encode(y=y, tooltip=tips)
+    base = alt.Chart(rows.with_columns(at=pl.lit(edge))).encode(y=y, tooltip=tips)
     layers = [base.mark_tick(color=INK, thickness=2.5, height=15).encode(x=alt.X("gap:Q", scale=scale))]
     if rows["low"].count():
         layers.append(base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=color))
@@ -100,28 +107,27 @@ def margin_over_tuning(
     delta: float,
     interval: tuple[float, float],
     level: float,
+    worth: float,
     unit: str,
 ) -> Chart | None:
     """Least margin over all jumps over Delta; stable spans shaded, the threshold with its interval, the level in force.
 
-    ``line`` has delta, margin, pair.
+    ``line`` has delta, margin, pair; ``worth`` is what the first rank earns more than the last, and the chart ends at
+    ten times that.
     """
     known = line.drop_nulls("margin")
-    if known.height < 2:
+    if known.height < 2 or not worth > 0:
         return None
     top = float(line["delta"].max())  # type: ignore[arg-type]
     x = _effort("delta:Q", f"tune-before-test level ({unit})", top)
-    size = np.abs(known["margin"].to_numpy())
-    unit_of_margin = float(np.median(size[size > 0])) if (size > 0).any() else 1.0
-    wide = bool(size.max() > LONG * unit_of_margin)
-    ends = [float(known["margin"].min()), float(known["margin"].max())]  # type: ignore[arg-type]
-    values = _decades(unit_of_margin, size.max())
+    ends = [min(float(known["margin"].min()), 0.0), min(float(known["margin"].max()), LONG * worth)]  # type: ignore[arg-type]
+    values = _decades(worth / LONG, max(-ends[0], ends[1]))
     ticks = [-v for v in reversed(values) if -v >= ends[0]] + [v for v in values if v <= ends[1]]
     y = alt.Y(
         "margin:Q",
         title="least cost less reward gap",
-        scale=alt.Scale(type="symlog", constant=unit_of_margin) if wide else alt.Scale(),
-        axis=_axis([*dict.fromkeys(ticks)] if wide else None),
+        scale=alt.Scale(type="symlog", constant=worth / LONG, domain=[ends[0], max(ends[1], worth / LONG)], nice=False),
+        axis=_axis([*dict.fromkeys(ticks)]),
     )
     layers: list[alt.Chart] = []
     if spans:
@@ -135,7 +141,7 @@ def margin_over_tuning(
     if isfinite(delta):
         layers.append(_line_at(delta, "x", PURPLE, dash=False))
     tips: Tips = [*_numbers(("delta", "level"), ("margin", "least margin")), "pair:N"]
-    layers.append(alt.Chart(line).mark_line(color=BLUE, strokeWidth=2.5).encode(x=x, y=y, tooltip=tips))
+    layers.append(alt.Chart(line).mark_line(color=BLUE, strokeWidth=2.5, clip=True).encode(x=x, y=y, tooltip=tips))
     return themed(alt.layer(*layers), height=320)
 
 

@@ -14,11 +14,8 @@ from benchwright.config import Config
 from benchwright.estimating.estimates import PanelEstimates
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights
-from benchwright.ranking_game.answer import GameAnswer
-from benchwright.ranking_game.private_variants import VariantReport
-from benchwright.ranking_game.protocols import ProtocolComparison
+from benchwright.ranking_game.inputs import GameResult
 
-GameResult = GameAnswer | ProtocolComparison | VariantReport
 OF_WEIGHTS = ("weight", "published_", "averaged_")  # how columns of weights begin
 NO_SCORES = "the source has item statistics but no scores per model, so there is no leaderboard to score again"
 

@@ -16,9 +16,10 @@ import altair as alt
 from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
 from benchwright.estimating.estimates import PanelEstimates
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
-from benchwright.report.contents import AuditReport, GameResult
+from benchwright.report.contents import AuditReport
 from benchwright.report.figures_game import figures_of_game
 from benchwright.report.figures_weights import board_figures, weight_figures
 from benchwright.report.style import WIDTH, Chart

@@ -11,11 +11,12 @@ from benchwright._words import first_of
 from benchwright.ranking_game.answer import GameAnswer
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.game import RankingGame
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.jumps import Jump, scan
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report import charts_game as charts
-from benchwright.report.contents import GameResult
+from benchwright.report.figures_curves import assumption_figures, capability_figure, fitted_curves
 from benchwright.report.figures_protocols import protocol_figures, variant_figures
 from benchwright.report.style import Chart
 from benchwright.report.tables_game import overtaking
@@ -44,10 +45,18 @@ def answer_figures(answer: GameAnswer) -> Iterator[Row]:
         return
     game = solution.game
     names = plain_names([game.name(i) for i in range(game.n)], NAME)
-    yield _curves(answer, solution, names)
+    unit = UNIT if answer.fits is None else answer.fits.scores.effort_unit
+    if answer.fits is None:
+        yield _curves(answer, solution, names)
+    else:
+        yield fitted_curves(answer.fits, answer.draws, [int(i) for i in game.order], names)
     yield _overtaking(solution, names)
     if answer.threshold is not None and game.n <= MARGIN_AT_MOST:
-        yield _margin(answer, game, names)
+        yield _margin(answer, game, names, unit)
+    if answer.assumptions is not None:
+        yield from assumption_figures(answer.assumptions, names, unit)
+    if answer.capability is not None and answer.capability.draws:
+        yield capability_figure(answer.capability, names)
     race = answer.arms_race
     if race is not None:
         order = [int(i) for i in game.order][: charts.MAX_DEVELOPERS]
@@ -123,7 +132,7 @@ def _overtaking(solution: GameSolution, names: list[str]) -> Row:
     )
 
 
-def _margin(answer: GameAnswer, game: RankingGame, names: list[str]) -> Row:
+def _margin(answer: GameAnswer, game: RankingGame, names: list[str], unit: str) -> Row:
     found = answer.threshold
     assert found is not None  # noqa: S101  asked by the caller
     levels = charts.levels(found.delta_max, LEVELS)
@@ -136,7 +145,12 @@ def _margin(answer: GameAnswer, game: RankingGame, names: list[str]) -> Row:
         },
         schema_overrides={"margin": pl.Float64},
     )
+    worth = float(game.rewards[0] - game.rewards[-1])
     gaps = " Where the line breaks off, no rival is within reach." if line["margin"].null_count() else ""
+    if (line["margin"] > charts.LONG * worth).any():
+        gaps += (
+            f" It leaves the chart where it exceeds {charts.LONG:g} times what the first rank earns more than the last."
+        )
     return (
         "margin-over-tuning",
         "game",
@@ -145,7 +159,7 @@ def _margin(answer: GameAnswer, game: RankingGame, names: list[str]) -> Row:
         "found exactly and not on the grid; the solid purple line is the threshold, the dashed orange line the level "
         f"in force.{gaps}",
         charts.margin_over_tuning(
-            line, found.stable_intervals, found.delta, (np.nan, np.nan), game.tune_before_test, UNIT
+            line, found.stable_intervals, found.delta, (np.nan, np.nan), game.tune_before_test, worth, unit
         ),
     )
 

@@ -16,8 +16,9 @@ from benchwright._words import count, dollars, p_value, percent
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.estimating.estimates import PanelEstimates
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.report import findings_panel as panel
-from benchwright.report.contents import AuditReport, GameResult
+from benchwright.report.contents import AuditReport
 from benchwright.report.findings_game import of_game
 from benchwright.report.findings_weights import of_board, of_weights
 

@@ -10,11 +10,12 @@ from benchwright.ranking_game.answer import GameAnswer
 from benchwright.ranking_game.arms_race import ArmsRace
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.finite import FiniteSolution
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.jumps import Jump
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.ranking_game.threshold import Threshold
-from benchwright.report.contents import GameResult
+from benchwright.report.findings_curves import of_assumptions, of_capability, of_fits, plain
 from benchwright.report.findings_panel import Row
 from benchwright.report.findings_protocols import of_protocols, of_variants
 from benchwright.report.tables_panel import LONGEST_NAME, plain_names
@@ -41,8 +42,14 @@ def of_answer(answer: GameAnswer) -> Iterator[Row]:
     yield _cheapest(answer.solution, say)
     if answer.threshold is not None:
         yield _threshold(answer.threshold, say)
+    if answer.assumptions is not None:
+        yield of_assumptions(answer.assumptions)
     if answer.arms_race is not None:
         yield _arms_race(answer.arms_race)
+    if answer.capability is not None:
+        yield of_capability(answer.capability)
+    if answer.fits is not None:
+        yield from of_fits(answer.fits)
 
 
 class _Words:
@@ -74,9 +81,9 @@ def _verdict(solution: GameSolution, say: _Words) -> Row:
         only = ", the only one" if solution.unique else ""
         nothing = "spends nothing" if game.costs.free.max() == 0 else "spends at most its free effort"
         text = (
-            f"There is a pure equilibrium{only}, in which every developer {nothing}. None of "
-            f"{count(solution.pairs, 'jump')} over a better-placed rival pays; the tightest, {say.jump(binding)}, for "
-            f"a reward gap of {_number(binding.reward_gap)}."
+            f"There is a pure equilibrium{only}, in which every developer {nothing}. No jump over a better-placed "
+            f"rival pays, of {count(solution.pairs, 'pair')} in all; the tightest, {say.jump(binding)}, for a reward "
+            f"gap of {_number(binding.reward_gap)}."
         )
         return "game", f"Gaming this ranking does not pay {at}", text
     jump = solution.jump
@@ -95,10 +102,9 @@ def _cheapest(solution: GameSolution, say: _Words) -> Row:
     reachable = [row for row in rows if isfinite(row.cost)]
     paying, beyond = sum(row.pays is True for row in rows), sum(isinf(row.required_effort) for row in rows)
     unknown = sum(row.pays is None for row in rows)
-    verb = "pays" if paying == 1 else "pay"
-    counted = f"{paying or 'None'} of {count(len(rows), 'overtake')} of the neighbour above {verb}"
-    counted += f"; {beyond} {'is' if beyond == 1 else 'are'} out of reach at any effort" if beyond else ""
-    counted += f"; {unknown} cannot be told." if unknown else "."
+    counted = f"Overtaking the neighbour above pays for {paying or 'none'} of {count(len(rows), 'developer')}"
+    counted += f"; for {beyond} it is out of reach at any effort" if beyond else ""
+    counted += f"; for {unknown} that cannot be told." if unknown else "."
     if not reachable:
         return "game", "No neighbour can be overtaken", counted
     least = min(reachable, key=lambda row: (row.cost, row.rank))
@@ -177,11 +183,6 @@ def _finite(solution: FiniteSolution) -> Row:
     if all(paid):
         return "game", "In every pure equilibrium somebody pays for effort", text
     return "game", "In some pure equilibria somebody pays for effort, in others nobody does", text
-
-
-def plain(text: str) -> str:
-    """Return text in which names of developers may stand, printable and on one line."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split()).rstrip(".")
 
 
 def _number(value: float) -> str:

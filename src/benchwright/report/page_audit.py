@@ -9,7 +9,7 @@ from benchwright.logs.item_tables import SECTIONS
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings
 from benchwright.report.page import Page, Section
-from benchwright.report.page_game import GAME_SECTION, game_assumptions, game_notes
+from benchwright.report.page_game import game_assumptions, game_notes, game_section
 from benchwright.report.tables import tables
 
 HEADINGS = {
@@ -83,7 +83,7 @@ def _sections(report: AuditReport) -> Iterator[Section]:
         if name in present:
             yield Section(name, name.capitalize(), *headings[name])
     if report.game is not None:
-        yield GAME_SECTION
+        yield game_section(report.game)
 
 
 def _provenance(report: AuditReport) -> Iterator[str]:

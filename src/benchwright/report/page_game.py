@@ -13,24 +13,45 @@ from benchwright.config import Assumption
 from benchwright.logs.source_file import SourceFile
 from benchwright.ranking_game.answer import GameAnswer
 from benchwright.ranking_game.costs import Costs, PowerCosts
+from benchwright.ranking_game.curve_game import CurveGame
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.files import DELTA_MAX
 from benchwright.ranking_game.forms import Curves, PowerLawCurves, TranslationCurves
-from benchwright.report.contents import GameResult
+from benchwright.ranking_game.inputs import GameResult
+from benchwright.ranking_game.private_variants import VariantReport
+from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report.findings import game_findings
 from benchwright.report.page import Page, Section
 from benchwright.report.tables import game_tables
 
 LISTED = 10  # rewards that are printed one by one
-GAME_SECTION = Section(
-    "game",
-    "Ranking game",
-    "Ranking game: is the ranking worth gaming?",
+INTRO = (
     "A board that rewards ranks invites effort that lifts a model's score on the benchmark and nothing else. A ranking "
     "is stable where no developer gains by overtaking another, after the cost of the effort. Tuning all models alike "
-    "on the benchmark's own training data before the test (tune-before-test) can make overtaking dearer. What follows "
-    "holds for the rewards, costs and curves listed under the assumptions.",
+    "on the benchmark's own training data before the test (tune-before-test) can make overtaking dearer. "
 )
+OF_GAME = "What follows holds for the rewards, costs and curves listed under the assumptions."
+OF_PROTOCOLS = (
+    "What follows compares two rankings of the same models: by the scores of the models as they come, and after all "
+    "were tuned alike."
+)
+OF_VARIANTS = (
+    "What follows looks at another way to game: of many submissions show the best. The more are tried in private, the "
+    "more luck the best of them carries."
+)
+OF_CURVES = {  # field of a game on curves -> unit, why
+    "rewards": ("effort that a rank is worth", "what ranks are worth is not in the data"),
+    "cost": ("reward per unit of effort", "what effort beyond the protocol's costs"),
+    "tune_before_test": ("effort", "the level in force"),
+    "capability": ("", "by what developers are ordered: fitted limit, fitted score after tuning, or as given"),
+    "lower": ("score", "L of the curves: own, shared or given; not set: as the law has it"),
+    "upper": ("score", "U of the curves, likewise"),
+    "beta": ("", "slope of the curves, likewise"),
+    "delta_max": ("effort", "range of the threshold; not set: the largest effort measured"),
+    "price": ("reward a unit of effort and model", "what tuning costs the designer; not set: not known"),
+    "replicates": ("draws", "bootstrap draws behind intervals"),
+    "seed": ("", "of the draws"),
+}
 CHOICES = "What the game takes as given, with its default and where its value came from."
 METHOD = (
     "Method: Chen, Zhang and Hardt, “Leaderboard Incentives: Model Rankings under Strategic Post-Training” (arXiv "
@@ -48,7 +69,7 @@ def game_page(game: GameResult, *, files: tuple[SourceFile, ...] = ()) -> Page:
         subtitle=f"{subtitle(game)}{f', from {files[0].name}' if files else ''}.",
         banner=None,
         findings=game_findings(game),
-        sections=(GAME_SECTION,),
+        sections=(game_section(game),),
         tables=game_tables(game),
         choices=CHOICES,
         assumptions=game_assumptions(game),
@@ -61,9 +82,18 @@ def game_page(game: GameResult, *, files: tuple[SourceFile, ...] = ()) -> Page:
 
 def subtitle(game: GameResult) -> str:
     """Return what a game is of."""
-    if isinstance(game, GameAnswer):
-        return f"A game of {count(game.solution.game.n, 'developer')} who are rewarded by rank"
-    return "Evidence on the ranking"
+    if isinstance(game, ProtocolComparison):
+        return f"{count(len(game.models), 'model')} on {count(len(game.tasks), 'task')}, before and after common tuning"
+    if isinstance(game, VariantReport):
+        return f"Submissions of {count(len(game.developers), 'developer')}"
+    return f"A game of {count(game.solution.game.n, 'developer')} who are rewarded by rank"
+
+
+def game_section(game: GameResult) -> Section:
+    """Return the section of a ranking game, with what this one looks at."""
+    about = OF_PROTOCOLS if isinstance(game, ProtocolComparison) else OF_GAME
+    about = OF_VARIANTS if isinstance(game, VariantReport) else about
+    return Section("game", "Ranking game", "Ranking game: is the ranking worth gaming?", INTRO + about)
 
 
 def game_assumptions(game: GameResult) -> tuple[Assumption, ...]:
@@ -73,10 +103,19 @@ def game_assumptions(game: GameResult) -> tuple[Assumption, ...]:
 
 def game_notes(game: GameResult) -> tuple[str, ...]:
     """Return what a reader should know before trusting a game's figures."""
-    return getattr(game.solution, "notes", ()) if isinstance(game, GameAnswer) else ()
+    if isinstance(game, VariantReport):
+        return game.notes
+    if isinstance(game, ProtocolComparison):
+        left = ", ".join(game.dropped_tasks)
+        return (f"Not every model has a score on {left}: left out here.",) if left else ()
+    found = [*getattr(game.solution, "notes", ()), *(() if game.fits is None else game.fits.notes), *game.notes]
+    return tuple(dict.fromkeys(f"{note[0].upper()}{note[1:]}" for note in found))
 
 
 def _assumptions(answer: GameAnswer) -> Iterator[Assumption]:
+    if answer.stated is not None:
+        yield from _stated(answer.stated)
+        return
     game, solution = answer.solution.game, answer.solution
     rewards = _list([float(x) for x in game.rewards])
     yield _given("rewards", rewards, "reward of rank 1, 2, ...", None, "what ranks are worth is not in the data")
@@ -90,6 +129,21 @@ def _assumptions(answer: GameAnswer) -> Iterator[Assumption]:
     if answer.threshold is not None:
         top = answer.threshold.delta_max
         yield _given("delta_max", top, "effort", DELTA_MAX, "levels beyond it were not searched")
+
+
+def _stated(game: CurveGame) -> Iterator[Assumption]:
+    """Yield what was asked of measured curves, and what was assumed."""
+    defaults = CurveGame(game.file)
+    for name, (unit, why) in OF_CURVES.items():
+        value, default = (_told(getattr(one, name)) for one in (game, defaults))
+        source = "the game" if name in game.stated else "default"
+        yield Assumption(f"game.{name}", value, unit, default, source, why)
+
+
+def _told(value: object) -> object:
+    if isinstance(value, PowerCosts):
+        return _costs(value)
+    return value if value is None or isinstance(value, int | float | tuple) else str(value)
 
 
 def _given(name: str, value: object, unit: str, default: object, why: str) -> Assumption:

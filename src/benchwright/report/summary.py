@@ -14,7 +14,8 @@ from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.logs.item_tables import PERSPECTIVES
 from benchwright.logs.source_file import SourceFile
-from benchwright.report.contents import AuditReport, GameResult
+from benchwright.ranking_game.inputs import GameResult
+from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings, game_findings
 from benchwright.report.page_game import game_assumptions, game_notes
 from benchwright.report.summary_panel import panel_summary

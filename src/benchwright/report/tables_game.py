@@ -12,10 +12,11 @@ from benchwright.ranking_game.answer import GameAnswer
 from benchwright.ranking_game.arms_race import ArmsRace
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.finite import FiniteSolution
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.ranking_game.threshold import Threshold
-from benchwright.report.contents import GameResult
+from benchwright.report.tables_curves import curve_tables
 from benchwright.report.tables_protocols import protocol_tables, variant_tables
 
 YES_NO = {True: "yes", False: "no", None: "cannot tell"}
@@ -70,6 +71,7 @@ def answer_tables(answer: GameAnswer) -> Iterator[Row]:
         )
         moves = answer.replies.to_frame().with_columns(pl.col("in_cycle").replace_strict({True: "yes", False: "no"}))
         yield "best-replies", "game", "Best replies, move by move, from free effort on", columns, moves
+    yield from curve_tables(answer.fits, answer.draws, answer.capability, answer.assumptions)
 
 
 def overtaking(solution: GameSolution) -> pl.DataFrame:
