@@ -155,7 +155,7 @@ def kernel_data(form: CurveForm, seen: Observations) -> _fit.Data:
 
 
 def starts(form: CurveForm, seen: Observations) -> FloatArray:
-    """Starts (S, 1, n, P) of the kernel: curves half-way up at several efforts, gentle to steep, low and high limits."""
+    """Starts (S, 1, n, P) of the kernel: curves half-way up at several efforts, gentle to steep, low or high limits."""
     bottom = np.where(seen.present, seen.score, np.inf).min(axis=1)
     top = np.where(seen.present, seen.score, -np.inf).max(axis=1)
     reach = np.log1p(np.where(seen.present, seen.effort, 0.0).max(axis=1))
