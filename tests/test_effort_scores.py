@@ -166,6 +166,8 @@ def test_validation_is_not_mixed_with_test_accuracy(shared: Path) -> None:
     assert (scores.task, len(scores), len(scores.models)) == ("gsm8k valid accuracy", 63 * 20, 63)
     assert np.unique(scores.model, return_counts=True)[1].tolist() == [20] * 63
     assert any("test accuracy is there at one effort only" in note for note in scores.notes)
+    assert np.isnan(scores.items).all()
+    assert (read_effort_scores(folder, items=50).items == 50).all()
     by_example = read_effort_scores(folder, effort="dose")
     assert (by_example.effort_unit, by_example.effort.max()) == ("examples", 20_000.0)
 

@@ -33,12 +33,15 @@ def game(
         list[str] | None, typer.Option(help="Only these models; * is any text, ! leaves out. May be repeated.")
     ] = None,
     effort: Annotated[str | None, typer.Option(help="What effort is: step or dose.")] = None,
+    items: Annotated[
+        int | None, typer.Option(help="Items behind a score, where the scores state neither them nor an error.")
+    ] = None,
     rewards: Annotated[
         str | None, typer.Option(help="per-rank:GAP, linear:TOP:BOTTOM, geometric:TOP:RATIO, or a list 3,1,0.")
     ] = None,
     kappa: Annotated[float | None, typer.Option(help="Cost of a unit of effort; 1 by default.")] = None,
     capability: Annotated[
-        str | None, typer.Option(help="Who is the more capable: limit (fitted), tuned, or names, best first: a,b,c.")
+        str | None, typer.Option(help="Who is more capable, by fitted curves: tuned (score), limit; or names: a,b,c.")
     ] = None,
     lower: Annotated[str | None, typer.Option(help="Lower end of curves: per-model, shared or a number.")] = None,
     upper: Annotated[str | None, typer.Option(help="Upper end of curves: per-model, shared or a number.")] = None,
@@ -61,6 +64,7 @@ def game(
         "filter": filter_,
         "models": models,
         "effort": effort,
+        "items": items,
         "rewards": rewards,
         "kappa": kappa,
         "capability": names_of(capability),

@@ -39,6 +39,7 @@ def read_effort_scores(
     metric: str | None = None,
     filter: str | None = None,  # noqa: A002  the logs' word
     effort: EffortKind | None = None,
+    items: int | None = None,
 ) -> EffortScores:
     """Read the scores of models by effort, of one task, metric and filter.
 
@@ -52,6 +53,8 @@ def read_effort_scores(
         Which scores; names as in the logs, patterns alike. Needed only where several are left.
     effort
         "step" or "dose"; by default the step, and the dose where no run has a step.
+    items
+        Number of items behind a score, for scores that state neither it nor a standard error.
 
     Raises
     ------
@@ -73,6 +76,13 @@ def read_effort_scores(
             there = table[name].fill_null("none").unique(maintain_order=True).to_list()
             table = table.filter(pl.col(name).fill_null("none").is_in(matching(name, there, pattern)))
     table, title, said = _one(table)
+    if items is not None:
+        if items < 1:
+            raise UsageError(f"`items` must be at least 1, got {items}")
+        unstated = pl.col("n").is_null() & pl.col("stderr").is_null()
+        if lacking := table.select(unstated.sum()).item():
+            said.append(f"{items} items assumed behind {count(lacking, 'score')}, as was said")
+        table = table.with_columns(n=pl.when(unstated).then(pl.lit(items, dtype=pl.Int64)).otherwise("n"))
     return _scores(table, unit, title, [*notes, *said])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright._words import count
+from benchwright.curves.bootstrap import CurveDraws, bootstrap_curves
+from benchwright.curves.comparison import LawComparison, compare_laws
 from benchwright.curves.fit import fit_curves
 from benchwright.curves.reading import read_effort_scores
 from benchwright.curves.results import CurveFits
@@ -25,23 +27,30 @@ from benchwright.ranking_game.equilibrium import GameSolution, solve
 from benchwright.ranking_game.files import GameFile
 from benchwright.ranking_game.finite import FiniteGame, FiniteSolution, solve_finite
 from benchwright.ranking_game.fitted import FittedGame, fitted_game
+from benchwright.ranking_game.margins import MarginOverTuning, margin_over_tuning
 from benchwright.ranking_game.safe_gap import SafeGap, safe_gap
 from benchwright.ranking_game.threshold import Threshold, threshold
-
-if TYPE_CHECKING:
-    from benchwright.curves.bootstrap import CurveDraws
+from benchwright.ranking_game.threshold_draws import ThresholdDraws, threshold_draws
+from benchwright.ranking_game.tuning import DesignerCost, RequiredEffort, designer_cost, required_effort
 
 Progress = Callable[[str], None]
 # Key of the record -> field.
 PARTS = {
     "threshold": "threshold",
+    "threshold_interval": "threshold_draws",
+    "required_effort": "required_effort",
     "safe_gap": "safe_gap",
-    "arms_race": "arms_race",
-    "best_replies": "replies",
-    "curves": "fits",
+    "designer": "designer",
     "capability": "capability",
     "assumptions": "assumptions",
+    "margins": "margins",
+    "curves": "fits",
+    "laws": "laws",
+    "arms_race": "arms_race",
+    "best_replies": "replies",
 }
+MARGIN_LEVELS = 60
+NOT_PRINTED = ("fits", "laws", "margins")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +63,15 @@ class GameAnswer:
         Of the game as it stands, or with the curves as fitted.
     arms_race, replies
         Mixed play and best replies.
-    fits, draws, capability
-        Fitted curves, their bootstrap draws, and the order of capability.
+    fits, draws, laws, capability
+        Fitted curves, their bootstrap draws, other laws compared on held-out scores, and the order of capability.
     assumptions
         What results rest on, looked at on the curves and costs.
+    required_effort, margins, threshold_draws
+        Over levels of tuning, with bands; the threshold in each draw (None without draws).
+    designer
+        The designer's bill at the threshold, or at the level in force where there is none, against the cheapest
+        overtake.
     stated : CurveGame or None
         What was asked of measured curves, and what was assumed.
     notes : tuple of str
@@ -72,8 +86,13 @@ class GameAnswer:
     safe_gap: SafeGap | None = None
     fits: CurveFits | None = None
     draws: CurveDraws | None = None
+    laws: LawComparison | None = None
     capability: CapabilityOrder | None = None
     assumptions: Assumptions | None = None
+    required_effort: RequiredEffort | None = None
+    margins: MarginOverTuning | None = None
+    threshold_draws: ThresholdDraws | None = None
+    designer: DesignerCost | None = None
     stated: CurveGame | None = None
     notes: tuple[str, ...] = ()
 
@@ -83,7 +102,7 @@ class GameAnswer:
         return not isinstance(self.solution, GameSolution) or self.solution.pure_equilibrium != "undecided"
 
     def __str__(self) -> str:
-        parts = [self.solution, *(getattr(self, name) for name in PARTS.values() if name != "fits")]
+        parts = [self.solution, *(getattr(self, name) for name in PARTS.values() if name not in NOT_PRINTED)]
         assumed = () if self.stated is None else self.stated.assumptions
         return "\n".join([*(str(part) for part in parts if part is not None), *assumed, *self.notes])
 
@@ -131,7 +150,7 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
     """
     say = progress or (lambda _: None)
     say("reading scores by effort")
-    wanted = {name: getattr(stated, name) for name in ("models", "task", "metric", "filter", "effort")}
+    wanted = {name: getattr(stated, name) for name in ("models", "task", "metric", "filter", "effort", "items")}
     scores = read_effort_scores(stated.file, **wanted)
     say(f"fitting {count(len(scores.models), 'curve')}")
     fits = fit_curves(scores, **stated.fit_settings)
@@ -142,10 +161,10 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
         )
     draws = None
     if stated.replicates:
-        from benchwright.curves.bootstrap import bootstrap_curves
-
         rng = np.random.default_rng(stated.seed)
         draws = bootstrap_curves(fits, rng=rng, replicates=stated.replicates, progress=progress)
+    say("comparing laws")
+    laws = _laws(fits)
     made = _game(stated, fits, draws)
     game, top = made.game, _range(stated, scores)
     say("solving")
@@ -153,14 +172,27 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
     say("searching the threshold")
     found = threshold(game, delta_max=top)
     say("checking assumptions")
+    assumptions = check_assumptions(game, effort_max=top, draws=made.draws)
+    say("effort and margins over tuning")
+    levels = stated.levels(scores.effort)
+    required = required_effort(game, levels, draws=made.draws)
+    drawn = threshold_draws(made.draws, delta_max=top, progress=progress) if made.draws else None
+    grid = np.expm1(np.linspace(0.0, np.log1p(top), MARGIN_LEVELS))
+    margins = margin_over_tuning(game, grid, draws=made.draws) if np.ptp(game.rewards) else None
+    at = found.delta if np.isfinite(found.delta) else game.tune_before_test
     return GameAnswer(
         solution,
         found,
         safe_gap=safe_gap(game),
         fits=fits,
         draws=draws,
+        laws=laws,
         capability=made.capability,
-        assumptions=check_assumptions(game, effort_max=top, draws=made.draws),
+        assumptions=assumptions,
+        required_effort=required,
+        margins=margins,
+        threshold_draws=drawn,
+        designer=designer_cost(game, at, price=stated.price),
         stated=stated,
         notes=(*scores.notes, *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()), *made.notes),
     )
@@ -178,6 +210,14 @@ def _game(stated: CurveGame, fits: CurveFits, draws: CurveDraws | None) -> Fitte
         tune_before_test=stated.tune_before_test,
         draws=None if draws is None else draws.parameters,
     )
+
+
+def _laws(fits: CurveFits) -> LawComparison | None:
+    """The laws compared on the fitted models' last scores; None where too few were measured."""
+    try:
+        return compare_laws(fits.scores.select(fits.models))
+    except DataError:
+        return None
 
 
 def _common(scores: EffortScores) -> float:

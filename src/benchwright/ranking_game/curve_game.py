@@ -20,7 +20,7 @@ from benchwright.ranking_game.toml_parts import Table, inside, known, number, nu
 
 Setting = Literal["per-model", "shared"] | float
 SETTINGS = ("per-model", "shared")
-CAPABILITY = ("limit", "tuned")
+CAPABILITY = ("tuned", "limit")
 GAP = 1000.0
 UNIT_COST = PowerCosts()
 DECADES_AT_MOST = 6
@@ -34,7 +34,7 @@ class CurveGame:
     ----------
     file : Path
         Scores by effort: whatever ``read_effort_scores`` reads.
-    task, metric, filter, models, effort
+    task, metric, filter, models, effort, items
         Which scores, see ``read_effort_scores``.
     rewards : Rewards
         By default each rank is worth 1,000 units of effort more than the next.
@@ -42,7 +42,7 @@ class CurveGame:
         Of those without one of their ``own_costs``; by default 1 a unit of effort.
     own_costs : mapping of model to PowerCosts
     tune_before_test : float >= 0, effort
-    capability : "limit", "tuned" or names, the most capable first
+    capability : "tuned", "limit" or names, the most capable first
     lower, upper, beta : "per-model", "shared" or a number
         None: as ``fit_curves`` has it.
     deltas : tuple of float, effort
@@ -63,11 +63,12 @@ class CurveGame:
     filter: str | None = None
     models: tuple[str, ...] | None = None
     effort: Literal["step", "dose"] | None = None
+    items: int | None = None
     rewards: Rewards = field(default_factory=lambda: Rewards("per-rank", {"gap": GAP}))
     cost: PowerCosts = UNIT_COST
     own_costs: Mapping[str, PowerCosts] = field(default_factory=dict)
     tune_before_test: float = 0.0
-    capability: str | tuple[str, ...] = "limit"
+    capability: str | tuple[str, ...] = "tuned"
     lower: Setting | None = None
     upper: Setting | None = None
     beta: Setting | None = None
@@ -126,7 +127,7 @@ class CurveGame:
         words = {
             "rewards": f"{self.rewards}, in units of effort",
             "cost": "a unit of effort costs 1 for every developer",
-            "capability": "the more capable developer is the one with the higher fitted limit of the score",
+            "capability": "the more capable has the higher fitted score at the largest effort that all have",
             "tune_before_test": "nobody is tuned before the test (level 0)",
             "delta_max": "the threshold is searched up to the largest effort measured",
         }
@@ -135,7 +136,7 @@ class CurveGame:
 
 KEYS = (
     *("file", "task", "metric", "filter", "models", "effort", "capability", "lower", "upper", "beta", "deltas"),
-    *("replicates", "seed"),
+    *("items", "replicates", "seed"),
 )
 SECTIONS = ("rewards", "tune_before_test", "curves", "cost", "developers", "threshold", "designer")
 
@@ -155,7 +156,7 @@ def curve_game(
             name: text(table[name], f"`{name}`") for name in ("task", "metric", "filter", "effort") if name in table
         }
         given |= {name: setting(table[name], f"`{name}`") for name in ("lower", "upper", "beta") if name in table}
-        given |= {name: whole(table[name], f"`{name}`") for name in ("replicates", "seed") if name in table}
+        given |= {name: whole(table[name], f"`{name}`") for name in ("items", "replicates", "seed") if name in table}
         if "models" in table:
             given["models"] = _names(table["models"], "`models`")
         if "capability" in table:

@@ -34,8 +34,9 @@ A game on measured scores by effort has [curves] in place of [score] and [[profi
     task = "gsm8k"                  # needed only where several are there, likewise metric and filter
     models = ["pythia-*", "!*-70m"] # * is any text, ! leaves out; all by default
     effort = "step"                 # or "dose"
+    items = 500                     # behind a score, where neither it nor a standard error is stated
     lower = "shared"                # of the fitted curves: "per-model", "shared" or a number; likewise upper, beta
-    capability = "limit"            # fitted limit of the score; "tuned": score at the largest common effort; or names
+    capability = "tuned"            # score at the largest common effort; "limit": fitted limit of the score; or names
     deltas = [0, 10, 100, 1000]     # levels of tuning to show
     replicates = 200                # bootstrap draws of the intervals; 0: none
     seed = 0

@@ -63,6 +63,7 @@ class GameOptions(TypedDict, total=False):
     filter: str | None
     models: list[str] | tuple[str, ...] | None
     effort: str | None
+    items: int | None
     rewards: str | Rewards | None
     kappa: float | None
     capability: str | tuple[str, ...] | None

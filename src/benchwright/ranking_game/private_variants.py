@@ -239,7 +239,7 @@ def report_item_variants(scores: pl.DataFrame, *, rng: np.random.Generator, repl
             )
         mean = x.mean(axis=1)
         sigma = float(x[int(np.argsort(mean, kind="stable")[mean.size // 2])].std() / np.sqrt(x.shape[1]))
-        lift = panel_lift(x, rng=rng, replicates=replicates)
+        lift = panel_lift(x, rng=rng, replicates=replicates) if mean.size > 1 else 0.0
         luck = lift / expected_maximum(mean.size) if mean.size > 1 else sigma
         found.append(_Developer(str(name), mean, shown, sigma, lift, luck))
     return _report(found, tuple(notes))
