@@ -97,6 +97,21 @@ def test_the_order_of_capability_can_be_given(tmp_path: Path) -> None:
     assert [answer.capability.names[i] for i in answer.capability.order] == ["b", "a"]
 
 
+def test_capability_is_read_off_where_all_were_measured(tmp_path: Path) -> None:
+    file = write_curves(tmp_path / "c.csv", {"a": -1.0, "b": -1.5, "c": -2.0})
+    table = pl.read_csv(file)
+    table.filter((pl.col("model") != "c") | (pl.col("step") < 10)).write_csv(file)  # too few to fit
+    answer = answer_file(file, replicates=0)
+    assert isinstance(answer, GameAnswer)
+    assert answer.capability is not None
+    assert (answer.capability.names, answer.capability.effort) == (("a", "b"), 10_000.0)
+    table.filter((pl.col("model") != "c") | (pl.col("step") < 10_000)).write_csv(file)
+    answer = answer_file(file, replicates=0)
+    assert isinstance(answer, GameAnswer)
+    assert answer.capability is not None
+    assert answer.capability.effort == 1000.0
+
+
 def test_costs_of_single_models(tmp_path: Path) -> None:
     write_curves(tmp_path / "c.csv", {"a": -1.0, "b": -1.5})
     text = '[curves]\nfile = "c.csv"\nreplicates = 0\n[cost]\nform = "linear"\nkappa = 2\n'

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from benchwright._check import FloatArray
 from benchwright._words import count
 from benchwright.curves.bootstrap import CurveDraws, bootstrap_curves
 from benchwright.curves.comparison import LawComparison, compare_laws
@@ -204,7 +203,7 @@ def _game(stated: CurveGame, fits: CurveFits, draws: CurveDraws | None) -> Fitte
         fits.parameters,
         stated.rewards.of(len(fits.models)),
         names=fits.models,
-        effort=_common(fits.scores),
+        effort=_common(fits.scores.select(fits.models)),
         costs=stated.costs_of(fits.models),
         capability=stated.capability,
         tune_before_test=stated.tune_before_test,
@@ -221,12 +220,8 @@ def _laws(fits: CurveFits) -> LawComparison | None:
 
 
 def _common(scores: EffortScores) -> float:
-    """The largest effort at which every model was measured; the least of their largest where there is none."""
-    each = [np.unique(scores.effort[scores.model == i]) for i in range(len(scores.models))]
-    common: FloatArray = each[0]
-    for own in each[1:]:
-        common = np.intersect1d(common, own)
-    return float(common.max() if common.size else min(own.max() for own in each))
+    """The largest effort up to which every model was measured."""
+    return min(float(scores.of(i).effort.max()) for i in range(len(scores.models)))
 
 
 def _range(stated: CurveGame, scores: EffortScores) -> float:

@@ -127,7 +127,7 @@ class CurveGame:
         words = {
             "rewards": f"{self.rewards}, in units of effort",
             "cost": "a unit of effort costs 1 for every developer",
-            "capability": "the more capable has the higher fitted score at the largest effort that all have",
+            "capability": "the more capable has the higher fitted score at the effort up to which all were measured",
             "tune_before_test": "nobody is tuned before the test (level 0)",
             "delta_max": "the threshold is searched up to the largest effort measured",
         }

@@ -36,7 +36,8 @@ A game on measured scores by effort has [curves] in place of [score] and [[profi
     effort = "step"                 # or "dose"
     items = 500                     # behind a score, where neither it nor a standard error is stated
     lower = "shared"                # of the fitted curves: "per-model", "shared" or a number; likewise upper, beta
-    capability = "tuned"            # score at the largest common effort; "limit": fitted limit of the score; or names
+    capability = "tuned"            # fitted score at the effort up to which all models were measured; "limit": fitted
+                                    # limit of the score; or names, the most capable first
     deltas = [0, 10, 100, 1000]     # levels of tuning to show
     replicates = 200                # bootstrap draws of the intervals; 0: none
     seed = 0
@@ -242,11 +243,3 @@ def _names(developers: Sequence[Table]) -> tuple[str, ...]:
         name = developer.get("name", f"developer {k}")
         names.append(text(name, f"developer {k}: `name`"))
     return tuple(names)
-
-
-def __getattr__(name: str) -> Any:  # moved to `answer`; goes once nothing imports them from here
-    if name in ("answer_game", "GameAnswer"):
-        from benchwright.ranking_game import answer
-
-        return getattr(answer, name)
-    raise AttributeError(name)
