@@ -19,7 +19,7 @@ from benchwright._words import percent
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _tuning as numbers
 from benchwright.ranking_game.game import RankingGame
-from benchwright.ranking_game.threshold import Status, threshold
+from benchwright.ranking_game.threshold import Status, thresholds
 from benchwright.ranking_game.tuning import level_of
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ def threshold_draws(
         raise UsageError(f"`deltas` must lie in [0, {top:g}], got {grid.tolist()}")
     grid = np.minimum(grid, top)
     found, inside = [], np.zeros((3, grid.size))
-    for done, game in enumerate(draws, start=1):
-        one = threshold(game, delta_max=top, bound=False)
+    for done, one in enumerate(thresholds(draws, delta_max=top, bound=False), start=1):
         found.append((one.status, one.delta))
         for k, spans in enumerate((one.stable_intervals, one.undecided_intervals, one.crossed_intervals)):
             inside[k] += _within(grid, spans)
