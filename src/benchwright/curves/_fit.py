@@ -34,6 +34,7 @@ TOLERANCE = 1e-7  # a step that promises less log-likelihood than this ends a fi
 CONVERGED = 1e-3  # log-likelihood that an undamped step may still promise after a fit
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-8, 1e10
 RIDGE = 1e-12
+KEPT = 4  # joint fits that are polished
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,29 +123,34 @@ def fit(model: Model, data: Data, start: FloatArray, *, iterations: int = 300) -
 def best_start(model: Model, data: Data, starts: FloatArray) -> Fit:
     """Return the best fit to each group of ``data`` (F groups) from several ``starts`` (S, F, n, P).
 
-    Where parameters are shared, each model also tries the other starts with the shared ones held at the best values,
-    and the winners start a last joint fit.
+    Where parameters are shared, their best few values are kept; with each held, every model tries all starts again, and
+    the winners start another joint fit.
     """
     count, groups, n, size = starts.shape
     if count == 1:
         return fit(model, data, starts[0])
     repeated = data.take(np.tile(np.arange(groups), count))
     tried = fit(model, repeated, starts.reshape(-1, n, size))
-    value = tried.half_deviance.reshape(count, groups, n)
-    q = tried.q.reshape(starts.shape)
-    if model.shared.any() and n > 1:
-        joint = q[value.sum(axis=2).argmin(axis=0), np.arange(groups)]
-        own = q.copy()
+    q, value = tried.q.reshape(starts.shape), tried.half_deviance.reshape(count, groups, n)
+    if n == 1 or not model.shared.any():
+        return fit(model, data, _each_best(q, value))
+    alone = replace(model, shared=np.zeros_like(model.shared), held=model.held | model.shared)
+    found = []
+    for place in np.argsort(value.sum(axis=2), axis=0)[:KEPT]:
+        joint = q[place, np.arange(groups)]
+        own = np.concatenate([joint[None], starts])
         own[..., model.shared] = joint[..., model.shared]
-        alone = fit(
-            replace(model, shared=np.zeros_like(model.shared), held=model.held | model.shared),
-            repeated,
-            own.reshape(-1, n, size),
-        )
-        q, value = alone.q.reshape(starts.shape), alone.half_deviance.reshape(value.shape)
-    pick = value.argmin(axis=0)
-    chosen = np.take_along_axis(q, pick[None, ..., None], axis=0)[0]
-    return fit(model, data.take(np.arange(groups)), chosen)
+        again = fit(alone, data.take(np.tile(np.arange(groups), count + 1)), own.reshape(-1, n, size))
+        best = _each_best(again.q.reshape(own.shape), again.half_deviance.reshape(own.shape[:-1]))
+        found.append(fit(model, data, best))
+    first = np.argmin([each.half_deviance.sum(axis=1) for each in found], axis=0)
+    names = ("q", "half_deviance", "converged")
+    return Fit(*(np.stack([getattr(each, name) for each in found])[first, np.arange(groups)] for name in names))
+
+
+def _each_best(q: FloatArray, value: FloatArray) -> FloatArray:
+    """Return of (S, F, n, P) parameters those of each model's best start, by ``value`` (S, F, n)."""
+    return np.asarray(np.take_along_axis(q, value.argmin(axis=0)[None, ..., None], axis=0)[0])
 
 
 def _fit_groups(model: Model, data: Data, start: FloatArray, iterations: int) -> Fit:
