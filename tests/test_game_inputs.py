@@ -228,6 +228,15 @@ def test_tables_that_are_no_input(cli: Run, tmp_path: Path, text: str, texts: li
         assert part in ran.err
 
 
+def test_a_report_is_written_where_one_is_wanted(cli: Run, tmp_path: Path) -> None:
+    ran = cli("game", GAMES / "curves.toml", "--replicates", "20", "-o", "out", "--no-figures", "--json")
+    assert (ran.code, ran.err.strip()) == (0, "wrote out: open out/report.html")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["game"] == json.loads(ran.out)
+    assert "already holds a report" in cli("game", GAMES / "g5.toml", "-o", "out").err
+    assert cli("game", GAMES / "g5.toml", "-o", "out", "--overwrite", "--no-figures").code == 0
+
+
 def test_missing_file_and_unknown_options(cli: Run, tmp_path: Path) -> None:
     assert "none.csv: no such file or folder" in cli("game", "none.csv").err
     assert cli("game", GAMES / "g5.toml", "--task", "t").err.startswith(

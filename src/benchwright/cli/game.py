@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from benchwright.cli.options import Json, app, print_json, progress, prose
+from benchwright.cli.options import Json, Overwrite, app, note, print_json, progress, prose
 from benchwright.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from benchwright.ranking_game.inputs import GameResult
 
 
 @app.command(epilog="Example: benchwright game examples/games/curves.toml --json")
@@ -51,6 +53,9 @@ def game(
     price: Annotated[
         float | None, typer.Option(help="Price of tuning one model by one unit of effort, in units of reward.")
     ] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for a report: new, or --overwrite.")] = None,
+    no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave figures/ out.")] = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Say whether a ranking is worth gaming: equilibrium with certificate, overtaking costs, tuning that stops it."""
@@ -76,17 +81,35 @@ def game(
         "price": price,
     }
     from benchwright.ranking_game.answer import GameAnswer
-    from benchwright.ranking_game.inputs import answer_file
 
-    answer = answer_file(file, progress=progress(), **options)
-    clear_progress()
+    answer = answered(file, options, out, figures=not no_figures, overwrite=overwrite)
     if as_json:
         record = answer.to_dict()
         print_json(record if isinstance(answer, GameAnswer) else record | {"seed": seed or 0})
     else:
         prose(str(answer))
+    if out is not None:
+        note(f"wrote {out}: open {out / 'report.html'}")
     if isinstance(answer, GameAnswer) and not answer.decided:
         raise typer.Exit(DataError.exit_code)
+
+
+def answered(file: Path, options: dict[str, Any], out: Path | None, *, figures: bool, overwrite: bool) -> GameResult:
+    """Return the answer to what a file holds, and write its report where one is wanted."""
+    from benchwright.ranking_game.inputs import answer_file
+
+    say = progress()
+    if out is None:
+        answer = answer_file(file, progress=say, **options)
+    else:
+        from benchwright.report.build import REPORT, write_game_report
+
+        REPORT.check(out, overwrite=overwrite)
+        answer = answer_file(file, progress=say, **options)
+        source = file if file.is_file() else None
+        write_game_report(answer, out, source=source, figures=figures, overwrite=overwrite, progress=say)
+    say("")
+    return answer
 
 
 def names_of(text: str | None) -> str | tuple[str, ...] | None:
@@ -100,9 +123,3 @@ def numbers_of(option: str, text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise UsageError(f"{option} must be numbers with commas between, got {text}") from None
-
-
-def clear_progress() -> None:
-    """Take the last step off the screen, where it stands in the way of the answer."""
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -193,7 +193,7 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
         threshold_draws=drawn,
         designer=designer_cost(game, at, price=stated.price),
         stated=stated,
-        notes=(*scores.notes, *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()), *made.notes),
+        notes=(*fits.notes, *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()), *made.notes),
     )
 
 
