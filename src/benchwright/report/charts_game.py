@@ -112,15 +112,16 @@ def margin_over_tuning(
 ) -> Chart | None:
     """Least margin over all jumps over Delta; stable spans shaded, the threshold with its interval, the level in force.
 
-    ``line`` has delta, margin, pair; ``worth`` is what the first rank earns more than the last, and the chart ends at
-    ten times that.
+    ``line`` has delta, margin, low, high, pair; ``worth`` is what the first rank earns more than the last, and the
+    chart ends at ten times that.
     """
     known = line.drop_nulls("margin")
     if known.height < 2 or not worth > 0:
         return None
     top = float(line["delta"].max())  # type: ignore[arg-type]
     x = _effort("delta:Q", f"tune-before-test level ({unit})", top)
-    ends = [min(float(known["margin"].min()), 0.0), min(float(known["margin"].max()), LONG * worth)]  # type: ignore[arg-type]
+    least, most = (float(value) for value in np.quantile(known["margin"].to_numpy(), [0.0, 1.0]))
+    ends = [min(least, 0.0), min(most, LONG * worth)]
     values = _decades(worth / LONG, max(-ends[0], ends[1]))
     ticks = [-v for v in reversed(values) if -v >= ends[0]] + [v for v in values if v <= ends[1]]
     y = alt.Y(
@@ -141,6 +142,11 @@ def margin_over_tuning(
     if isfinite(delta):
         layers.append(_line_at(delta, "x", PURPLE, dash=False))
     tips: Tips = [*_numbers(("delta", "level"), ("margin", "least margin")), "pair:N"]
+    if line["low"].count():
+        spread = alt.Chart(line.drop_nulls("low").with_columns(pl.col("high").fill_null(2 * LONG * worth)))
+        low = y.copy()
+        low.shorthand = "low:Q"
+        layers.append(spread.mark_area(color=BLUE, opacity=0.16, clip=True).encode(x=x, y=low, y2="high:Q"))
     layers.append(alt.Chart(line).mark_line(color=BLUE, strokeWidth=2.5, clip=True).encode(x=x, y=y, tooltip=tips))
     return themed(alt.layer(*layers), height=320)
 
@@ -148,24 +154,31 @@ def margin_over_tuning(
 def effort_over_tuning(table: pl.DataFrame, unit: str) -> Chart | None:
     """Least effort that overtakes a neighbour over Delta, with bands; the dashed line is an effort equal to Delta.
 
-    ``table`` has delta, effort, low, high, pair.
+    ``table`` has delta, effort, low and high of the least effort of each draw, pair_low and pair_high of the pair that
+    attains it, pair. A band that is open above ends at the top.
     """
     known = table.drop_nulls("effort")
     if known.height < 2:
         return None
     top = float(table["delta"].max())  # type: ignore[arg-type]
     x = _effort("delta:Q", f"tune-before-test level ({unit})", top)
-    high = max(float(known["effort"].max()), *known["high"].drop_nulls(), 0.0)  # type: ignore[arg-type]
-    y = _effort_y("effort:Q", f"least effort that overtakes a neighbour ({unit})", high)
+    ends = [value for name in ("effort", "high", "pair_high") for value in table[name].drop_nulls()]
+    high = 1.5 * max(ends)
+    title = f"least effort that overtakes a neighbour ({unit})"
+    y = _effort_y("effort:Q", title, high)
     same = pl.DataFrame({"delta": levels(min(top, high), 200)}).with_columns(effort=pl.col("delta"))
     layers = [alt.Chart(same).mark_line(color=MUTED, strokeDash=[5, 4]).encode(x=x, y=y)]
     if table["low"].count():
-        band = alt.Chart(table.drop_nulls(["low", "high"]))
+        band = alt.Chart(table.drop_nulls("low").with_columns(pl.col("high").fill_null(high)))
         layers.append(
-            band.mark_area(color=BLUE, opacity=0.18).encode(x=x, y=_effort_y("low:Q", None, high), y2="high:Q")
+            band.mark_area(color=BLUE, opacity=0.18).encode(x=x, y=_effort_y("low:Q", title, high), y2="high:Q")
         )
     tips: Tips = [*_numbers(("delta", "level"), ("effort", "effort"), ("low", "from"), ("high", "to")), "pair:N"]
-    layers.append(alt.Chart(known).mark_line(color=BLUE, strokeWidth=2.5, point=True).encode(x=x, y=y, tooltip=tips))
+    if table["pair_low"].count():
+        bars = alt.Chart(table.drop_nulls("pair_low").with_columns(pl.col("pair_high").fill_null(high)))
+        low = _effort_y("pair_low:Q", title, high)
+        layers.append(bars.mark_rule(color=INK, strokeWidth=1.5).encode(x=x, y=low, y2="pair_high:Q"))
+    layers.append(alt.Chart(table).mark_line(color=BLUE, strokeWidth=2.5, point=True).encode(x=x, y=y, tooltip=tips))
     return themed(alt.layer(*layers), height=340)
 
 
@@ -240,7 +253,7 @@ def _effort(field: str, title: str, top: float) -> alt.X:
     return alt.X(field, title=title, scale=scale, axis=_axis(_decades(1.0, top)))
 
 
-def _effort_y(field: str, title: str | None, top: float) -> alt.Y:
+def _effort_y(field: str, title: str, top: float) -> alt.Y:
     """Return a y axis of effort: log(1 + effort) where it reaches far."""
     if top <= LONG:
         return alt.Y(field, title=title, scale=alt.Scale(domain=[0, max(top, 1e-9)]))

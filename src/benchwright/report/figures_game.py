@@ -12,19 +12,18 @@ from benchwright.ranking_game.answer import GameAnswer
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.inputs import GameResult
-from benchwright.ranking_game.jumps import Jump, scan
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report import charts_game as charts
 from benchwright.report.figures_curves import assumption_figures, capability_figure, fitted_curves
 from benchwright.report.figures_protocols import protocol_figures, variant_figures
+from benchwright.report.figures_tuning import tuning_figures
 from benchwright.report.style import Chart
 from benchwright.report.tables_game import overtaking
 from benchwright.report.tables_panel import plain_names
 
 Row = tuple[str, str, str, str, Chart | None]
 NAME = 34  # characters of a name beside a row
-MARGIN_AT_MOST = 200  # developers up to whom the margin over tuning is drawn: each level looks at all pairs
 LEVELS = 120
 UNIT = "unit of effort"
 
@@ -51,8 +50,7 @@ def answer_figures(answer: GameAnswer) -> Iterator[Row]:
     else:
         yield fitted_curves(answer.fits, answer.draws, [int(i) for i in game.order], names)
     yield _overtaking(solution, names)
-    if answer.threshold is not None and game.n <= MARGIN_AT_MOST:
-        yield _margin(answer, game, names, unit)
+    yield from tuning_figures(answer, game, names, unit)
     if answer.assumptions is not None:
         yield from assumption_figures(answer.assumptions, names, unit)
     if answer.capability is not None and answer.capability.draws:
@@ -130,40 +128,3 @@ def _overtaking(solution: GameSolution, names: list[str]) -> Row:
         f"the right edge is out of reach at any effort.{many}",
         charts.overtake_costs(shown),
     )
-
-
-def _margin(answer: GameAnswer, game: RankingGame, names: list[str], unit: str) -> Row:
-    found = answer.threshold
-    assert found is not None  # noqa: S101  asked by the caller
-    levels = charts.levels(found.delta_max, LEVELS)
-    jumps = [_binding(game.at(float(delta))) for delta in levels]
-    line = pl.DataFrame(
-        {
-            "delta": levels,
-            "margin": [jump.margin if np.isfinite(jump.margin) else None for jump in jumps],
-            "pair": [f"{names[jump.developer]} over {names[jump.over]}" for jump in jumps],
-        },
-        schema_overrides={"margin": pl.Float64},
-    )
-    worth = float(game.rewards[0] - game.rewards[-1])
-    gaps = " Where the line breaks off, no rival is within reach." if line["margin"].null_count() else ""
-    if (line["margin"] > charts.LONG * worth).any():
-        gaps += (
-            f" It leaves the chart where it exceeds {charts.LONG:g} times what the first rank earns more than the last."
-        )
-    return (
-        "margin-over-tuning",
-        "game",
-        "Does gaming pay, over the level of common tuning?",
-        "Least cost less reward gap over all jumps, on a grid of levels: below 0 a jump pays. Green levels are stable, "
-        "found exactly and not on the grid; the solid purple line is the threshold, the dashed orange line the level "
-        f"in force.{gaps}",
-        charts.margin_over_tuning(
-            line, found.stable_intervals, found.delta, (np.nan, np.nan), game.tune_before_test, worth, unit
-        ),
-    )
-
-
-def _binding(game: RankingGame) -> Jump:
-    """Return the jump with the least margin where everybody stays at free effort."""
-    return scan(game, game.published_order(game.costs.free), game.costs.free).binding

@@ -8,25 +8,23 @@ from math import isfinite
 import numpy as np
 
 from benchwright._words import count, percent
+from benchwright.curves.comparison import LawComparison
 from benchwright.curves.results import CurveFits
 from benchwright.ranking_game.assumptions import TITLES, Assumptions
 from benchwright.ranking_game.capability import CapabilityOrder
 from benchwright.report.findings_panel import NAMED, Row
+from benchwright.report.game_words import number, plain
 from benchwright.report.tables_panel import LONGEST_NAME, plain_names
 
+BEYOND_DOUBT = 2.0  # standard errors
 POOR = 1e-3  # p-value below which curves are said not to fit
-
-
-def plain(text: str) -> str:
-    """Return text in which names of developers may stand, printable, on one line, without its full stop."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split()).rstrip(".")
 
 
 def of_assumptions(checked: Assumptions) -> Row:
     """Say which assumptions fail, where and by how much, and what cannot be relied on for it."""
     broken = [check for check in checked.checks if check.verdict == "violated"]
     open_ = [check for check in checked.checks if check.verdict == "undecided"]
-    at = f"for efforts up to {checked.effort_max:,.4g}"
+    at = f"for efforts up to {number(checked.effort_max)}"
     if not broken:
         undecided = f"; not decided: {', '.join(check.assumption for check in open_)}" if open_ else ""
         grid = [check.assumption for check in checked.checks if check.holds and check.proof == "grid"]
@@ -63,8 +61,8 @@ def of_capability(order: CapabilityOrder) -> Row:
     return "game", f"The order of capability is the same in {percent(order.whole, 0)} of draws", text
 
 
-def of_fits(fits: CurveFits) -> Iterator[Row]:
-    """Say where curves do not fit, and which models have none."""
+def of_fits(fits: CurveFits, laws: LawComparison | None) -> Iterator[Row]:
+    """Say where curves do not fit, whether another law predicts better, and which models have no curve."""
     deviance, dof, p = fits.overall
     poor = [name for name, value in zip(fits.models, fits.p_value, strict=True) if value < POOR]
     if isfinite(p) and (p < POOR or poor):
@@ -77,6 +75,8 @@ def of_fits(fits: CurveFits) -> Iterator[Row]:
             f"{abs(fits.worst[worst]):.1f} standard errors."
         )
         yield "game", "Scores scatter about the curves by more than their noise", text
+    if laws is not None and fits.law in laws.names:
+        yield from _other_law(laws, fits.law)
     if fits.left_out:
         names = plain_names(fits.left_out, LONGEST_NAME)
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
@@ -84,3 +84,18 @@ def of_fits(fits: CurveFits) -> Iterator[Row]:
         if len(names) > 1:
             text = f"Left out of the game, each for a reason that its table gives: {', '.join(names[:NAMED])}{more}."
         yield "game", f"{count(len(names), 'model')} cannot have a curve", text
+
+
+def _other_law(laws: LawComparison, used: str) -> Iterator[Row]:
+    """Say so where another law surely predicts held-out scores better than the one used."""
+    k = laws.names.index(used)
+    behind, error = float(laws.behind[k]), float(laws.behind_stderr[k])
+    if not abs(behind) > BEYOND_DOUBT * error:
+        return
+    text = (
+        f"On {laws.n_scores:,} scores held out at the end of {count(len(laws.models), 'model')}, {laws.names[0]} "
+        f"predicts better than the law used here, {used}: by {abs(behind):.2g} of mean log score (standard error "
+        f"{error:.2g}). "
+        "What is said beyond the efforts measured hangs on the law."
+    )
+    yield "game", "Another law predicts held-out scores better", text

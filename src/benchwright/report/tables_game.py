@@ -18,6 +18,7 @@ from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.ranking_game.threshold import Threshold
 from benchwright.report.tables_curves import curve_tables
 from benchwright.report.tables_protocols import protocol_tables, variant_tables
+from benchwright.report.tables_tuning import tuning_tables
 
 YES_NO = {True: "yes", False: "no", None: "cannot tell"}
 VERDICTS = {"exists": "exists", "none": "does not exist", "undecided": "is not decided"}
@@ -71,6 +72,7 @@ def answer_tables(answer: GameAnswer) -> Iterator[Row]:
         )
         moves = answer.replies.to_frame().with_columns(pl.col("in_cycle").replace_strict({True: "yes", False: "no"}))
         yield "best-replies", "game", "Best replies, move by move, from free effort on", columns, moves
+    yield from tuning_tables(answer)
     yield from curve_tables(answer.fits, answer.draws, answer.capability, answer.assumptions)
 
 
