@@ -272,6 +272,9 @@ def test_scores_beyond_given_bounds() -> None:
         fit_curves(noisy(1), upper=0.6)
     fits = fit_curves(noisy(1), lower=0.15)
     assert any("below `lower` = 0.15" in note for note in fits.notes)
+    high = fit_curves(noisy(1), lower=0.55)
+    assert high.parameters["lower"] == pytest.approx(0.55)
+    assert (high.parameters["upper"] > 0.55).all()
     with pytest.raises(DataError, match="the number of items is unknown for m0 at effort 0"):
         fit_curves(table(exact(), stderr=0.01), likelihood="binomial")
     with pytest.raises(DataError, match="not stated"):

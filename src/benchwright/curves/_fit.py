@@ -33,6 +33,7 @@ EDGE = 1e-12  # scores are kept this far from 0 and 1 in logarithms and weights
 TOLERANCE = 1e-7  # a step that promises less log-likelihood than this ends a fit
 CONVERGED = 1e-3  # log-likelihood that an undamped step may still promise after a fit
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-2, 1e-8, 1e10
+GENTLE = 1.0  # damping above which a small step says little
 RIDGE = 1e-12
 KEPT = 4  # joint fits that are polished
 
@@ -169,22 +170,14 @@ def _fit_groups(model: Model, data: Data, start: FloatArray, iterations: int) ->
         v, slope = model.value(data.x, trial)
         gains = objective - half_deviance(data, v).sum(axis=2)
         hoped = _promise(information, score, step)
-        gain, better = gains.sum(axis=1), gains.sum(axis=1) > 0
-        poor = gains - hoped < -0.75 * np.maximum(np.abs(hoped), TOLERANCE)
+        better = gains.sum(axis=1) > 0
+        idle = (hoped.sum(axis=1) < TOLERANCE) | (better & (gains.sum(axis=1) < TOLERANCE))
         new_information, new_score = _normal(data, v, slope)
         q[better], objective[better] = trial[better], (objective - gains)[better]
         information[better], score[better] = new_information[better], new_score[better]
-        gentle = damping.max(axis=1) < 1.0
-        to_blame = np.column_stack([poor, ~poor.any(axis=1)])
-        change = np.where(
-            better[:, None], np.where(to_blame & poor.any(axis=1)[:, None], 2.0, 0.2), np.where(to_blame, 4.0, 1.0)
-        )
-        damping = np.clip(damping * change, LEAST_DAMPING, MOST_DAMPING)
-        over = (gentle & ((hoped.sum(axis=1) < TOLERANCE) | (better & (gain < TOLERANCE)))) | (
-            damping.max(axis=1) >= MOST_DAMPING
-        )
-        if iteration == iterations - 1:
-            over[:] = True
+        over = idle & (damping.max(axis=1) < GENTLE)
+        damping = _redamped(damping, gains, hoped)
+        over |= (damping.max(axis=1) >= MOST_DAMPING) | (iteration == iterations - 1)
         if over.any():
             still = _step(model, information, score, np.full_like(damping, LEAST_DAMPING), _free(model, q, score))
             promised = np.abs(_promise(information, score, still))
@@ -196,6 +189,16 @@ def _fit_groups(model: Model, data: Data, start: FloatArray, iterations: int) ->
             data, live, q, objective = data.take(keep), live[keep], q[keep], objective[keep]
             information, score, damping = information[keep], score[keep], damping[keep]
     return Fit(final, total, converged)
+
+
+def _redamped(damping: FloatArray, gains: FloatArray, hoped: FloatArray) -> FloatArray:
+    """Return the next damping: more for models that gained far less than hoped, less for the others after a success."""
+    poor = gains - hoped < -0.75 * np.maximum(np.abs(hoped), TOLERANCE)
+    nobody = ~poor.any(axis=1, keepdims=True)
+    better = gains.sum(axis=1, keepdims=True) > 0
+    after_success = np.where(np.column_stack([poor, np.zeros_like(nobody)]), 2.0, 0.2)
+    after_failure = np.where(np.column_stack([poor, nobody]), 4.0, 1.0)
+    return np.clip(damping * np.where(better, after_success, after_failure), LEAST_DAMPING, MOST_DAMPING)
 
 
 def _normal(data: Data, v: FloatArray, slope: FloatArray) -> tuple[FloatArray, FloatArray]:

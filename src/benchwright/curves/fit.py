@@ -163,9 +163,11 @@ def starts(form: CurveForm, seen: Observations) -> FloatArray:
     for share in HALF_WAY:
         for slope in STEEPNESS:
             for room in ROOM:
-                low = _level(form.lower, bottom * 0.95, bottom.min())
                 high = _level(form.upper, top + room * (1.0 - top), top.max() + room * (1.0 - top.max()))
-                low = np.minimum(low, high - 1e-3 * high)
+                low = np.minimum(0.95 * bottom, 0.999 * high)
+                low = _level(form.lower, low, low.min())
+                if not isinstance(form.upper, float):
+                    high = np.maximum(high, low + room * (1.0 - low).max())
                 shape = form.rule.start(np.expm1(share * reach), slope)
                 named = dict(zip(form.rule.parameters, shape, strict=True))
                 if "beta" in named:
