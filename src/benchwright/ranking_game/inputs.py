@@ -17,38 +17,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
-
-import numpy as np
-import polars as pl
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from benchwright.errors import UsageError
 from benchwright.logs.log_file import Head, LogFile
 from benchwright.logs.score_tables import sniff_scores, sniff_trajectory
 from benchwright.logs.table_columns import plain, recognise
-from benchwright.ranking_game.answer import GameAnswer, Progress, answer_curves, answer_game
+from benchwright.ranking_game.answer import Progress, answer_game
 from benchwright.ranking_game.cell_table import open_cells, read_cells
 from benchwright.ranking_game.costs import PowerCosts
 from benchwright.ranking_game.curve_game import CurveGame, setting
 from benchwright.ranking_game.files import read_game
-from benchwright.ranking_game.private_variants import (
-    NEEDED,
-    OF_ITEMS,
-    VariantReport,
-    report_item_variants,
-    report_variants,
-)
-from benchwright.ranking_game.protocol_tables import (
+from benchwright.ranking_game.input_columns import (
+    ITEM_SUBMISSIONS,
     LONG,
+    SUBMISSIONS,
     model_column,
     paired_tasks,
-    protocols_of_cells,
-    read_protocols,
 )
-from benchwright.ranking_game.protocols import ProtocolComparison, compare_protocols
 from benchwright.ranking_game.rewards import Rewards, rewards_of_text
 
-GameResult = GameAnswer | ProtocolComparison | VariantReport
+if TYPE_CHECKING:
+    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.ranking_game.private_variants import VariantReport
+    from benchwright.ranking_game.protocols import ProtocolComparison, ScoreTables
+
+GameResult: TypeAlias = "GameAnswer | ProtocolComparison | VariantReport"
 
 
 class GameOptions(TypedDict, total=False):
@@ -137,27 +131,47 @@ def _game_file(path: Path, given: Given, say: Progress) -> GameResult:
 
 
 def _score_tables(path: Path, given: Given, say: Progress) -> GameResult:
-    say("comparing protocols")
-    return compare_protocols(read_protocols(path), rng=_rng(given))
+    from benchwright.ranking_game.protocol_tables import read_protocols
+
+    return _compared(read_protocols(path), given, say)
 
 
 def _before_after(path: Path, given: Given, say: Progress) -> GameResult:
+    from benchwright.ranking_game.protocol_tables import protocols_of_cells
+
+    return _compared(protocols_of_cells(read_cells(path)), given, say)
+
+
+def _compared(tables: ScoreTables, given: Given, say: Progress) -> ProtocolComparison:
+    import numpy as np
+
+    from benchwright.ranking_game.protocols import compare_protocols
+
     say("comparing protocols")
-    return compare_protocols(protocols_of_cells(read_cells(path)), rng=_rng(given))
+    return compare_protocols(tables, rng=np.random.default_rng(given.get("seed", 0)))
 
 
 def _submissions(path: Path, given: Given, say: Progress) -> GameResult:
+    import polars as pl
+
+    from benchwright.ranking_game.private_variants import report_variants
+
     table = read_cells(path)
     numbers = {name: table.numbers(name) for name in ("n_items", "score", "public")}
     return report_variants(pl.DataFrame({"developer": table.texts("developer"), **numbers}))
 
 
 def _item_submissions(path: Path, given: Given, say: Progress) -> GameResult:
+    import numpy as np
+    import polars as pl
+
+    from benchwright.ranking_game.private_variants import report_item_variants
+
     table = read_cells(path)
-    columns: dict[str, Any] = {name: table.texts(name) for name in OF_ITEMS[:3]}
+    columns: dict[str, Any] = {name: table.texts(name) for name in ITEM_SUBMISSIONS[:3]}
     columns |= {name: table.numbers(name) for name in ("score", "public") if table.column(name)}
     say("resampling items")
-    return report_item_variants(pl.DataFrame(columns), rng=_rng(given))
+    return report_item_variants(pl.DataFrame(columns), rng=np.random.default_rng(given.get("seed", 0)))
 
 
 def _scores_by_effort(path: Path, given: Given, say: Progress) -> GameResult:
@@ -166,6 +180,8 @@ def _scores_by_effort(path: Path, given: Given, say: Progress) -> GameResult:
 
 def _curves(game: CurveGame, given: Given, say: Progress) -> GameAnswer:
     """Answer a game on curves, with options in place of what its file says."""
+    from benchwright.ranking_game.curve_answer import answer_curves
+
     new = dict(given)
     race = new.pop("race", False)
     if "delta" in new:
@@ -183,10 +199,6 @@ def _curves(game: CurveGame, given: Given, say: Progress) -> GameAnswer:
     return answer_curves(game.with_options(**new), race=race, progress=say)
 
 
-def _rng(given: Given) -> np.random.Generator:
-    return np.random.default_rng(given.get("seed", 0))
-
-
 GAME_FILE = Kind("a game file", "a TOML file (.toml)", (), OF_CURVES, _game_file)
 SCORE_TABLES = Kind(
     "score tables", "JSON: {direct_eval: {TASK: {MODEL: SCORE}}, train_before_test: ...}", (), SEED, _score_tables
@@ -198,10 +210,10 @@ BEFORE_AFTER = Kind(
     SEED,
     _before_after,
 )
-ITEM_SUBMISSIONS = Kind(
-    "submissions by item", f"{', '.join(OF_ITEMS)}, perhaps public", OF_ITEMS, SEED, _item_submissions
+BY_ITEM = Kind(
+    "submissions by item", f"{', '.join(ITEM_SUBMISSIONS)}, perhaps public", ITEM_SUBMISSIONS, SEED, _item_submissions
 )
-SUBMISSIONS = Kind("submissions", f"{', '.join(NEEDED)}, perhaps variant", NEEDED, frozenset(), _submissions)
+SUBMITTED = Kind("submissions", f"{', '.join(SUBMISSIONS)}, perhaps variant", SUBMISSIONS, frozenset(), _submissions)
 BY_EFFORT = Kind(
     "scores by effort",
     "model, task, step (or dose) and score; or logs of checkpoints as `ingest` reads them",
@@ -209,7 +221,7 @@ BY_EFFORT = Kind(
     OF_CURVES,
     _scores_by_effort,
 )
-KINDS = (GAME_FILE, SCORE_TABLES, BEFORE_AFTER, ITEM_SUBMISSIONS, SUBMISSIONS, BY_EFFORT)
+KINDS = (GAME_FILE, SCORE_TABLES, BEFORE_AFTER, BY_ITEM, SUBMITTED, BY_EFFORT)
 
 
 def _kind_of(path: Path) -> Kind:
@@ -230,7 +242,7 @@ def _kind_of(path: Path) -> Kind:
     table = open_cells(path)
     names = [] if table is None else table.names
     known = {plain(name) for name in names}
-    for kind in (ITEM_SUBMISSIONS, SUBMISSIONS):
+    for kind in (BY_ITEM, SUBMITTED):
         if known.issuperset(kind.columns):
             return kind
     if model_column(names) and (known.issuperset(LONG) or paired_tasks(names)):

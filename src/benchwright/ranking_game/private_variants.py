@@ -17,6 +17,7 @@ from scipy.stats import norm
 from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
+from benchwright.ranking_game.input_columns import ITEM_SUBMISSIONS, SUBMISSIONS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,8 +26,6 @@ NODES = 400
 REACH = 9.0  # standard deviations beyond which a standard normal is left out
 MOST = 10**9
 ITEMS_AT_ONCE = 1 << 22
-NEEDED = ("developer", "n_items", "score", "public")
-OF_ITEMS = ("developer", "variant", "doc_id", "score")
 
 
 def expected_maximum(n: int) -> float:
@@ -179,8 +178,10 @@ def report_variants(submissions: pl.DataFrame) -> VariantReport:
     DataError
         A score outside [0, 1], fewer than one item, or a developer without a public submission.
     """
-    if missing := [name for name in NEEDED if name not in submissions.columns]:
-        raise UsageError(f"submissions lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(NEEDED)}")
+    if missing := [name for name in SUBMISSIONS if name not in submissions.columns]:
+        raise UsageError(
+            f"submissions lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(SUBMISSIONS)}"
+        )
     found = []
     for (name,), group in submissions.group_by(["developer"], maintain_order=True):
         score, items = (group[column].cast(float).to_numpy() for column in ("score", "n_items"))
@@ -216,9 +217,11 @@ def report_item_variants(scores: pl.DataFrame, *, rng: np.random.Generator, repl
     DataError
         A score outside [0, 1], an item twice, no items in common, a developer without a public variant.
     """
-    if missing := [name for name in OF_ITEMS if name not in scores.columns]:
-        raise UsageError(f"item scores lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(OF_ITEMS)}")
-    if (twice := scores.select(OF_ITEMS[:3]).is_duplicated()).any():
+    if missing := [name for name in ITEM_SUBMISSIONS if name not in scores.columns]:
+        raise UsageError(
+            f"item scores lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(ITEM_SUBMISSIONS)}"
+        )
+    if (twice := scores.select(ITEM_SUBMISSIONS[:3]).is_duplicated()).any():
         row = scores.filter(twice).row(0, named=True)
         raise DataError(f"{row['developer']}, {row['variant']}: item {row['doc_id']} is there twice")
     found, notes = [], ["luck resampled over the items that a developer's variants share"]
@@ -255,6 +258,11 @@ class _Developer:
     sigma: float
     lift: float
     noise: float
+
+
+def _need(what: str, table: pl.DataFrame, columns: tuple[str, ...]) -> None:
+    if missing := [name for name in columns if name not in table.columns]:
+        raise UsageError(f"{what} lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(columns)}")
 
 
 def _report(developers: list[_Developer], notes: tuple[str, ...]) -> VariantReport:

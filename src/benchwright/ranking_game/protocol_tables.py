@@ -6,20 +6,17 @@ task; or long, ``model``, ``task``, ``direct``, ``tuned`` and perhaps ``direct_s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright.errors import DataError, Fault, UsageError
-from benchwright.logs.table_columns import ROLES, higher_is_better, plain
+from benchwright.logs.table_columns import higher_is_better, plain
 from benchwright.panel.names import listed
 from benchwright.ranking_game.cell_table import CellTable
+from benchwright.ranking_game.input_columns import LONG, model_column, paired_tasks
 from benchwright.ranking_game.protocols import ScoreTables
-
-PAIRS = (("_before", "_after"), ("_direct", "_tuned"))
-LONG = ("task", "direct", "tuned")
 
 
 def read_protocols(path: str | Path) -> ScoreTables:
@@ -67,27 +64,6 @@ def read_protocols(path: str | Path) -> ScoreTables:
             cell[:] = (value if higher is not False else -value), np.nan if stderr is None else stderr
     direct, tuned = filled["direct_eval"], filled["train_before_test"]
     return ScoreTables(models, tasks, direct[0], tuned[0], direct[1], tuned[1])
-
-
-def paired_tasks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the tasks that a wide table has before and after, with their two columns.
-
-    >>> paired_tasks(["model", "arc_before", "arc_after", "mmlu_before"])
-    {'arc': ('arc_before', 'arc_after')}
-    """
-    known = {plain(name): name for name in names}
-    return {
-        word.removesuffix(before): (name, known[word.removesuffix(before) + after])
-        for before, after in PAIRS
-        for word, name in known.items()
-        if word.endswith(before) and word.removesuffix(before) + after in known
-    }
-
-
-def model_column(names: Iterable[str]) -> str | None:
-    """Return the column that names the models."""
-    known = {plain(name): name for name in names}
-    return next((known[word] for word in ROLES["model"] if word in known), None)
 
 
 def protocols_of_cells(table: CellTable) -> ScoreTables:
