@@ -120,14 +120,15 @@ def margin_over_tuning(
         return None
     top = float(line["delta"].max())  # type: ignore[arg-type]
     x = _effort("delta:Q", f"tune-before-test level ({unit})", top)
-    least, most = (float(value) for value in np.quantile(known["margin"].to_numpy(), [0.0, 1.0]))
-    ends = [min(least, 0.0), min(most, LONG * worth)]
+    numbers = [value for name in ("margin", "low") for value in line[name].drop_nulls()]
+    roof = max(min(max(known["margin"]), LONG * worth), worth / LONG)
+    ends = [min(*numbers, 0.0), roof]
     values = _decades(worth / LONG, max(-ends[0], ends[1]))
     ticks = [-v for v in reversed(values) if -v >= ends[0]] + [v for v in values if v <= ends[1]]
     y = alt.Y(
         "margin:Q",
         title="least cost less reward gap",
-        scale=alt.Scale(type="symlog", constant=worth / LONG, domain=[ends[0], max(ends[1], worth / LONG)], nice=False),
+        scale=alt.Scale(type="symlog", constant=worth / LONG, domain=ends, nice=False),
         axis=_axis([*dict.fromkeys(ticks)]),
     )
     layers: list[alt.Chart] = []
@@ -138,16 +139,21 @@ def margin_over_tuning(
         band = pl.DataFrame({"low": [interval[0]], "high": [min(interval[1], top)]})
         layers.append(_span(band, x, PURPLE, 0.18))
     layers.append(_line_at(0.0, "y", MUTED, dash=False))
-    layers.append(_line_at(level, "x", ORANGE))
+    if level <= top:
+        layers.append(_line_at(level, "x", ORANGE))
     if isfinite(delta):
         layers.append(_line_at(delta, "x", PURPLE, dash=False))
     tips: Tips = [*_numbers(("delta", "level"), ("margin", "least margin")), "pair:N"]
     if line["low"].count():
-        spread = alt.Chart(line.drop_nulls("low").with_columns(pl.col("high").fill_null(2 * LONG * worth)))
+        spread = line.drop_nulls("low").with_columns(pl.col("high").fill_null(roof).clip(upper_bound=roof))
         low = y.copy()
         low.shorthand = "low:Q"
-        layers.append(spread.mark_area(color=BLUE, opacity=0.16, clip=True).encode(x=x, y=low, y2="high:Q"))
-    layers.append(alt.Chart(line).mark_line(color=BLUE, strokeWidth=2.5, clip=True).encode(x=x, y=y, tooltip=tips))
+        area = alt.Chart(spread.with_columns(pl.col("low").clip(upper_bound=roof)))
+        layers.append(area.mark_area(color=BLUE, opacity=0.16).encode(x=x, y=low, y2="high:Q"))
+    inside = pl.col("margin") <= roof
+    leaves = inside.shift(1, fill_value=False) | inside.shift(-1, fill_value=False)
+    drawn = line.with_columns(margin=pl.when(inside).then("margin").when(leaves).then(roof))
+    layers.append(alt.Chart(drawn).mark_line(color=BLUE, strokeWidth=2.5).encode(x=x, y=y, tooltip=tips))
     return themed(alt.layer(*layers), height=320)
 
 

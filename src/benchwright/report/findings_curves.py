@@ -14,6 +14,7 @@ from benchwright.ranking_game.assumptions import TITLES, Assumptions
 from benchwright.ranking_game.capability import CapabilityOrder
 from benchwright.report.findings_panel import NAMED, Row
 from benchwright.report.game_words import number, plain
+from benchwright.report.tables_curves import LEVEL
 from benchwright.report.tables_panel import LONGEST_NAME, plain_names
 
 BEYOND_DOUBT = 2.0  # standard errors
@@ -58,7 +59,8 @@ def of_capability(order: CapabilityOrder) -> Row:
         f"tau of {order.kendall_tau:.3f}; least sure is {names[least]} above {names[least + 1]}, in "
         f"{percent(float(order.above[least]))}."
     )
-    return "game", f"The order of capability is the same in {percent(order.whole, 0)} of draws", text
+    settled = "settled" if order.whole >= LEVEL else "not settled"
+    return "game", f"The order of capability is {settled}: the same in {percent(order.whole, 0)} of draws", text
 
 
 def of_fits(fits: CurveFits, laws: LawComparison | None) -> Iterator[Row]:

@@ -47,7 +47,7 @@ def of_answer(answer: GameAnswer) -> Iterator[Row]:
         yield of_threshold(answer.threshold, answer.threshold_draws, say)
     if answer.assumptions is not None:
         yield of_assumptions(answer.assumptions)
-    if answer.designer is not None:
+    if answer.designer is not None and answer.designer.delta > 0:
         yield of_designer(answer.designer, say)
     if answer.safe_gap is not None:
         yield of_safe_gap(answer.safe_gap, say)

@@ -36,10 +36,12 @@ def of_threshold(found: Threshold, draws: ThresholdDraws | None, say: Developers
     elif found.status == "found" and isfinite(high):
         title = f"Common tuning of {number(found.delta)} stops it ({level} interval {ends[0]} to {ends[1]})"
     best = int(draws.stable.argmax())
-    drawn = f"Over {draws.draws:,} draws the threshold is {ends[0]} to {ends[1]} ({level} interval)"
-    drawn = f"Of {draws.draws:,} draws none has a threshold up to {number(draws.delta_max)}" if isinf(low) else drawn
     none = draws.shares.get("none_up_to_max", 0.0) + draws.shares.get("none_proved", 0.0)
-    drawn += f"; {percent(none)} have none" if none > 0 and isfinite(low) else ""
+    drawn = f"Over {draws.draws:,} draws the threshold is {ends[0]} to {ends[1]} ({level} interval)"
+    if isinf(low):
+        drawn = f"Of {draws.draws:,} draws {percent(none)} have no threshold up to {number(draws.delta_max)}"
+    elif none > 0:
+        drawn += f"; {percent(none)} have none"
     undecided = draws.shares.get("undecided", 0.0)
     drawn += f"; in {percent(undecided)} it is not decided" if undecided > 0 else ""
     surest = (
