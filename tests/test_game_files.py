@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game.answer import answer_game
-from benchwright.ranking_game.files import read_game
+from benchwright.ranking_game.answer import PARTS, answer_game
+from benchwright.ranking_game.files import GameFile, read_game
 from benchwright.ranking_game.game import RankingGame
 from tables import Ran, run
 
@@ -122,6 +122,7 @@ efforts = [0, 1, 2]
         encoding="utf-8",
     )
     read = read_game(file)
+    assert isinstance(read, GameFile)
     assert isinstance(read.game, RankingGame)
     assert read.game.names == ("small", "large", "developer 3")
     assert read.game.order.tolist() == [1, 2, 0]
@@ -171,6 +172,29 @@ def test_files_that_make_no_game(cli: Run, tmp_path: Path, old: str, new: str, t
     assert (ran.code, ran.out) == (2, "")
     for text in ("error: broken.toml: " if "TOML" not in texts[0] else "broken.toml: ", *texts):
         assert text in ran.err
+
+
+def test_rewards_by_form(tmp_path: Path) -> None:
+    file = tmp_path / "game.toml"
+    for form, rewards in (("per-rank", [3.0, 0.0]), ("linear", [3.0, 0.0]), ("geometric", [3.0, 1.5])):
+        given = {"per-rank": "gap = 3", "linear": "top = 3", "geometric": "top = 3, ratio = 0.5"}[form]
+        text = G5.replace("rewards = [2.0, 0.0]", f'rewards = {{ form = "{form}", {given} }}')
+        file.write_text(text, encoding="utf-8")
+        read = read_game(file)
+        assert isinstance(read, GameFile)
+        assert isinstance(read.game, RankingGame)
+        assert read.game.rewards.tolist() == rewards
+
+
+def test_every_part_has_its_key(cli: Run) -> None:
+    """What was not asked for, or a stated game has not, is null."""
+    answer = json.loads(cli("game", GAMES / "g5.toml", "--json").out)
+    assert set(answer) >= set(PARTS)
+    assert answer["safe_gap"]["gap"] == 1.0
+    assert [key for key in PARTS if answer[key] is not None] == ["threshold", "safe_gap"]
+    race = json.loads(cli("game", GAMES / "g5.toml", "--race", "--json").out)
+    assert race["arms_race"] is not None
+    assert race["best_replies"] is not None
 
 
 def test_one_developer_is_no_ranking(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game.arms_race import ArmsRace, arms_race
-from benchwright.ranking_game.best_replies import BestReplies, best_replies
 from benchwright.ranking_game.equilibrium import GameSolution, solve
 from benchwright.ranking_game.files import GameFile
 from benchwright.ranking_game.finite import FiniteGame, FiniteSolution, solve_finite
@@ -19,7 +17,9 @@ if TYPE_CHECKING:
     from benchwright.curves.bootstrap import CurveDraws
     from benchwright.curves.comparison import LawComparison
     from benchwright.curves.results import CurveFits
+    from benchwright.ranking_game.arms_race import ArmsRace
     from benchwright.ranking_game.assumptions import Assumptions
+    from benchwright.ranking_game.best_replies import BestReplies
     from benchwright.ranking_game.capability import CapabilityOrder
     from benchwright.ranking_game.curve_game import CurveGame
     from benchwright.ranking_game.margins import MarginOverTuning
@@ -63,7 +63,7 @@ class GameAnswer:
         Over levels of tuning, with bands; the threshold in each draw (None without draws).
     designer
         The designer's bill at the threshold, or at the level in force where there is none, against the cheapest
-        overtake.
+        overtake; None where that level is 0.
     stated : CurveGame or None
         What was asked of measured curves, and what was assumed.
     notes : tuple of str
@@ -100,10 +100,10 @@ class GameAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """The solution's record, with those of the other parts, in types that JSON knows."""
-        record = self.solution.to_dict() | {"threshold": None}
-        for key, name in PARTS.items():
-            if (part := getattr(self, name)) is not None:
-                record[key] = part.to_dict()
+        parts = {key: getattr(self, name) for key, name in PARTS.items()}
+        record = self.solution.to_dict() | {
+            key: None if part is None else part.to_dict() for key, part in parts.items()
+        }
         if self.stated is not None:
             record |= {"assumed": list(self.stated.assumptions), "seed": self.stated.seed, "left_out": list(self.notes)}
         return record
@@ -122,5 +122,8 @@ def answer_game(file: GameFile, *, race: bool = False, progress: Progress | None
     found = threshold(game, delta_max=file.delta_max)
     if not race:
         return GameAnswer(solution, found, safe_gap=safe_gap(game))
+    from benchwright.ranking_game.arms_race import arms_race
+    from benchwright.ranking_game.best_replies import best_replies
+
     say("mixed play")
     return GameAnswer(solution, found, arms_race(game), best_replies(game), safe_gap=safe_gap(game))

@@ -85,7 +85,7 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
         required_effort=required,
         margins=margins,
         threshold_draws=drawn,
-        designer=designer_cost(game, at, price=stated.price),
+        designer=designer_cost(game, at, price=stated.price) if at > 0 else None,
         stated=stated,
         notes=(*fits.notes, *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()), *made.notes),
     )
