@@ -140,7 +140,9 @@ def test_settings_and_revisions_are_models_of_their_own(tmp_path: Path) -> None:
     rows = [f"m,{rev},t,acc,{step},0.{step + 1},{t}" for rev in "uv" for t in ("hot", "cold") for step in (0, 4)]
     file = tmp_path / "t.csv"
     file.write_text(head + "\n".join(rows), encoding="utf-8")
-    models = read_effort_scores(file).models
+    scores = read_effort_scores(file)
+    models = scores.models
+    assert "models under 2 settings are compared: cold, hot" in scores.notes
     assert len(models) == 4
     assert all("@u" in name or "@v" in name for name in models)
     assert sum("hot" in name for name in models) == 2

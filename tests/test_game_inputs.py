@@ -204,7 +204,7 @@ def test_score_tables(tmp_path: Path) -> None:
     [
         ("", ["is empty"]),
         ("model,b1,b2\na,1,2\n", ["is nothing that `benchwright game` reads", "submissions: developer", "nearest is"]),
-        ("developer,variant,score,public\na,v,0.5,1\n", ["nearest is submissions by item: column `doc_id` missing"]),
+        ("developer,variant,score,public\na,v,0.5,1\n", ["nearest is submissions by item, without `doc_id`"]),
         ("developer,n_items,score,public\na,10,x,1\n", ["line 2, column `score`: `x` is no number"]),
         ("developer,n_items,score,public\na,10,,1\n", ["line 2, column `score`: is empty"]),
         ("developer,n_items,score,public\na,10,0.5,0\n", ["a has no public submission"]),

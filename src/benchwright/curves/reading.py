@@ -210,6 +210,8 @@ def _scores(table: pl.DataFrame, unit: str, title: str, notes: list[str]) -> Eff
         notes.append(f"{count(repeats, 'score')} of a model at an effort that has one already: repeats, all are used")
     if len(versions := rows["version"].drop_nulls().unique().sort()) > 1:
         notes.append(f"versions taken for one task: {listed(versions)}")
+    if len(settings := rows["setting"].drop_nulls().unique().sort()) > 1:
+        notes.append(f"models under {len(settings)} settings are compared: {listed(settings)}")
     if gaps := _gaps(rows):
         notes.append(f"no score, where most models have one: {listed(gaps)}")
     if below := int((rows["stderr"] < 0).sum()):

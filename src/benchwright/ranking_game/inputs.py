@@ -259,5 +259,5 @@ def _unknown(path: Path, names: set[str]) -> UsageError:
     share = {kind: len(names & {*kind.columns}) / len(kind.columns) for kind in KINDS if kind.columns}
     near = max(share, key=lambda kind: share[kind])
     lacking = ", ".join(f"`{name}`" for name in near.columns if name not in names)
-    hint = f"nearest is {near.name}: column {lacking} missing" if share[near] > 0 else None
+    hint = f"nearest is {near.name}, without {lacking}" if share[near] > 0 else None
     return UsageError("\n".join(lines), hint=hint)
