@@ -228,6 +228,18 @@ def test_tables_that_are_no_input(cli: Run, tmp_path: Path, text: str, texts: li
         assert part in ran.err
 
 
+def test_mixed_play_over_tuning(cli: Run) -> None:
+    arguments = ("--replicates", "0", "--race", "--models", "atlas-*")
+    ran = cli("game", GAMES / "curves.toml", *arguments, "--json")
+    answer = json.loads(ran.out)
+    assert (ran.code, answer["arms_race"]["method"]) == (0, "closed form")
+    assert [row["delta"] for row in answer["race_over_tuning"]["levels"]] == [0, 10, 100, 1000]
+    assert "Arms race of 2 developers over tuning" in cli("game", GAMES / "curves.toml", *arguments).out
+    stated = json.loads(cli("game", GAMES / "g5.toml", "--race", "--deltas", "0,0.5,1.5", "--json").out)
+    assert [row["verdict"] for row in stated["race_over_tuning"]["levels"]] == ["none", "none", "exists"]
+    assert json.loads(cli("game", GAMES / "g5.toml", "--race", "--json").out)["race_over_tuning"] is None
+
+
 def test_a_report_is_written_where_one_is_wanted(cli: Run, tmp_path: Path) -> None:
     ran = cli("game", GAMES / "curves.toml", "--replicates", "20", "-o", "out", "--no-figures", "--json")
     assert (ran.code, ran.err.strip()) == (0, "wrote out: open out/report.html")

@@ -48,7 +48,7 @@ def game(
     lower: Annotated[str | None, typer.Option(help="Lower end of curves: per-model, shared or a number.")] = None,
     upper: Annotated[str | None, typer.Option(help="Upper end of curves: per-model, shared or a number.")] = None,
     beta: Annotated[str | None, typer.Option(help="Slope of curves: per-model, shared or a number.")] = None,
-    deltas: Annotated[str | None, typer.Option(help="Levels of tuning to show, e.g. 0,10,100.")] = None,
+    deltas: Annotated[str | None, typer.Option(help="Levels of tuning to show, e.g. 0,10,100; of --race too.")] = None,
     replicates: Annotated[int | None, typer.Option(help="Bootstrap draws; 200 by default, 0 for none.")] = None,
     price: Annotated[
         float | None, typer.Option(help="Price of tuning one model by one unit of effort, in units of reward.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from benchwright.errors import UsageError
 from benchwright.ranking_game.equilibrium import GameSolution, solve
 from benchwright.ranking_game.files import GameFile
 from benchwright.ranking_game.finite import FiniteGame, FiniteSolution, solve_finite
+from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.safe_gap import SafeGap, safe_gap
 from benchwright.ranking_game.threshold import Threshold, threshold
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from benchwright.ranking_game.capability import CapabilityOrder
     from benchwright.ranking_game.curve_game import CurveGame
     from benchwright.ranking_game.margins import MarginOverTuning
+    from benchwright.ranking_game.race_over_tuning import RaceOverTuning
     from benchwright.ranking_game.threshold_draws import ThresholdDraws
     from benchwright.ranking_game.tuning import DesignerCost, RequiredEffort
 
@@ -40,6 +42,7 @@ PARTS = {
     "curves": "fits",
     "laws": "laws",
     "arms_race": "arms_race",
+    "race_over_tuning": "race_over_tuning",
     "best_replies": "replies",
 }
 NOT_PRINTED = ("fits", "laws", "margins")
@@ -53,8 +56,8 @@ class GameAnswer:
     ----------
     solution, threshold, safe_gap
         Of the game as it stands, or with the curves as fitted.
-    arms_race, replies
-        Mixed play and best replies.
+    arms_race, replies, race_over_tuning
+        Mixed play and best replies at the level in force, and mixed play at other levels of tuning.
     fits, draws, laws, capability
         Fitted curves, their bootstrap draws, other laws compared on held-out scores, and the order of capability.
     assumptions
@@ -85,6 +88,7 @@ class GameAnswer:
     margins: MarginOverTuning | None = None
     threshold_draws: ThresholdDraws | None = None
     designer: DesignerCost | None = None
+    race_over_tuning: RaceOverTuning | None = None
     stated: CurveGame | None = None
     notes: tuple[str, ...] = ()
 
@@ -109,8 +113,13 @@ class GameAnswer:
         return record
 
 
-def answer_game(file: GameFile, *, race: bool = False, progress: Progress | None = None) -> GameAnswer:
-    """Solve the game of a file and search its threshold; with ``race`` also mixed play and best replies."""
+def answer_game(
+    file: GameFile, *, race: bool = False, deltas: Sequence[float] = (), progress: Progress | None = None
+) -> GameAnswer:
+    """Solve the game of a file and search its threshold; with ``race`` also mixed play and best replies.
+
+    ``deltas`` are levels of tuning at which mixed play is found too.
+    """
     say, game = progress or (lambda _: None), file.game
     if isinstance(game, FiniteGame):
         if race:
@@ -120,10 +129,19 @@ def answer_game(file: GameFile, *, race: bool = False, progress: Progress | None
     solution = solve(game, profiles=file.profiles)
     say("searching the threshold")
     found = threshold(game, delta_max=file.delta_max)
-    if not race:
-        return GameAnswer(solution, found, safe_gap=safe_gap(game))
+    played = mixed_play(game, deltas, say) if race else {}
+    return GameAnswer(solution, found, safe_gap=safe_gap(game), **played)
+
+
+def mixed_play(game: RankingGame, deltas: Sequence[float], say: Progress) -> dict[str, Any]:
+    """Return, as fields of an answer, mixed play and best replies at the level in force, and mixed play at ``deltas``."""
     from benchwright.ranking_game.arms_race import arms_race
     from benchwright.ranking_game.best_replies import best_replies
+    from benchwright.ranking_game.race_over_tuning import race_over_tuning
 
     say("mixed play")
-    return GameAnswer(solution, found, arms_race(game), best_replies(game), safe_gap=safe_gap(game))
+    return {
+        "arms_race": arms_race(game),
+        "replies": best_replies(game),
+        "race_over_tuning": race_over_tuning(game, deltas, progress=say) if len(deltas) else None,
+    }

@@ -13,7 +13,7 @@ from benchwright.curves.results import CurveFits
 from benchwright.curves.scores import EffortScores
 from benchwright.errors import DataError
 from benchwright.panel.names import listed
-from benchwright.ranking_game.answer import GameAnswer, Progress
+from benchwright.ranking_game.answer import GameAnswer, Progress, mixed_play
 from benchwright.ranking_game.assumptions import check_assumptions
 from benchwright.ranking_game.curve_game import CurveGame
 from benchwright.ranking_game.equilibrium import solve
@@ -34,7 +34,7 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
     ----------
     stated : CurveGame
     race : bool
-        Mixed play at each level of ``deltas`` too: takes minutes for many models.
+        Mixed play and best replies too, at the level in force and at ``deltas``.
 
     Raises
     ------
@@ -87,6 +87,7 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
         threshold_draws=drawn,
         designer=designer_cost(game, at, price=stated.price) if at > 0 else None,
         stated=stated,
+        **(mixed_play(game, levels.tolist(), say) if race else {}),
         notes=(*fits.notes, *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()), *made.notes),
     )
 

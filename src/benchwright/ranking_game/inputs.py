@@ -69,7 +69,7 @@ class GameOptions(TypedDict, total=False):
     price: float | None
 
 
-OF_GAMES = frozenset(("delta", "delta_max", "race"))
+OF_GAMES = frozenset(("delta", "delta_max", "race", "deltas"))
 OF_CURVES = frozenset(GameOptions.__annotations__)
 SEED = frozenset(("seed",))
 Given = Mapping[str, Any]
@@ -125,9 +125,9 @@ def _game_file(path: Path, given: Given, say: Progress) -> GameResult:
     read = read_game(path)
     if isinstance(read, CurveGame):
         return _curves(read, given, say)
-    _refuse("a game without [curves]", given, OF_GAMES)
+    _refuse("a game without [curves]", given, OF_GAMES if "race" in given else OF_GAMES - {"deltas"})
     changed = read.changed(delta=given.get("delta"), delta_max=given.get("delta_max"))
-    return answer_game(changed, race=given.get("race", False), progress=say)
+    return answer_game(changed, race=given.get("race", False), deltas=given.get("deltas", ()), progress=say)
 
 
 def _score_tables(path: Path, given: Given, say: Progress) -> GameResult:
