@@ -134,7 +134,7 @@ def answer_game(
 
 
 def mixed_play(game: RankingGame, deltas: Sequence[float], say: Progress) -> dict[str, Any]:
-    """Return, as fields of an answer, mixed play and best replies at the level in force, and mixed play at ``deltas``."""
+    """Return fields of an answer: mixed play and best replies at the level in force, and mixed play at ``deltas``."""
     from benchwright.ranking_game.arms_race import arms_race
     from benchwright.ranking_game.best_replies import best_replies
     from benchwright.ranking_game.race_over_tuning import race_over_tuning
