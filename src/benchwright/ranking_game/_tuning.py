@@ -26,6 +26,22 @@ def quantile(values: FloatArray, at: float) -> FloatArray:
     return result
 
 
+def least_interval(draws: FloatArray, level: float) -> FloatArray:
+    """Return an interval (2,) of the least size over pairs in truth, from draws (B, P) of signed quantities.
+
+    The lower end is the least over pairs of what each pair's own percentile interval leaves of its size, 0 where its
+    sign is open: the truth's least pair is one of them. The upper end is the least over pairs of each pair's upper
+    percentile. As that picks the pair that noise made small, its tail is divided by the number of pairs whose
+    intervals reach down to it (Bonferroni).
+    """
+    tail = (1.0 - level) / 2.0
+    size = np.abs(draws)
+    low = np.maximum(np.maximum(quantile(draws, tail), -quantile(draws, 1.0 - tail)), 0.0)
+    rivals = low <= quantile(size, 1.0 - tail).min()
+    high = quantile(size[:, rivals], 1.0 - tail / max(int(rivals.sum()), 1))
+    return np.array([low.min(), high.min()])
+
+
 def growth(deltas: FloatArray, effort: FloatArray) -> FloatArray:
     """Return the slopes (...) of log effort (..., D) over log(1 + Delta) (D,), by least squares.
 

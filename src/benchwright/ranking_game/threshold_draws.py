@@ -2,6 +2,11 @@
 
 A draw is a possible world with its own curves and order of capability. A level is stable in it if no jump pays there
 and the world's own order is published.
+
+Delta* is the largest level that any pair needs, and the largest of noisy levels lies high: noise brings some pair
+closer than it is. In 60 simulated tables each (nominal 95 %, 200 draws) the interval held the truth in 97 % for six
+developers like Pythia on GSM8K, in 77 % for four others and never for ten alike ones; every miss lay above the truth.
+So its upper end is on the safe side, and its lower end is no bound.
 """
 
 from __future__ import annotations
@@ -79,7 +84,7 @@ class ThresholdDraws:
         best = int(self.stable.argmax())
         lines = [
             f"Delta* in {self.draws} draws: {percent(self.level)} interval from {low} to {high},"
-            f" median {self._words(self.median)}",
+            f" median {self._words(self.median)}; noise moves it up, so the upper end is the safe one",
             f"  {shares}",
             f"  the level {self.deltas[best]:.4g} is stable in {percent(float(self.stable[best]))} of draws, the most",
         ]
@@ -129,7 +134,7 @@ def threshold_draws(
     >>> from benchwright.ranking_game.forms import PowerLawCurves
     >>> worlds = [RankingGame(PowerLawCurves([lead, 0.0]), [2.0, 0.0]) for lead in (0.2, 0.5, 0.7, 1.0, 1.2)]
     >>> print(threshold_draws(worlds, delta_max=100.0, deltas=[0.0, 2.0, 10.0]))
-    Delta* in 5 draws: 95 % interval from 0 to 8.033, median 0.9729
+    Delta* in 5 draws: 95 % interval from 0 to 8.033, median 0.9729; noise moves it up, so the upper end is the safe one
       stable_everywhere 20 %, found 80 %
       the level 10 is stable in 100 % of draws, the most
     """

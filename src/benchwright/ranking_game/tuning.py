@@ -3,10 +3,12 @@
 At Delta developers are ordered by score at Delta + free effort. Of all jumps of one developer that over its neighbour
 above is the cheapest, so the least required effort over neighbours is the least over all pairs.
 
-Intervals come from draws of the curves, each a possible world with an order of its own. The least of several noisy
-efforts is smaller than the least effort in truth: each draw's minimum picks the pair that its noise brought close. So
-the band of the minimum over draws tends to lie below the fitted minimum, as that in turn tends to lie below the truth;
-``share_below`` tells how far this goes, and the band of the one pair that the fit names has no minimum in it.
+Intervals come from draws of the curves, each a possible world with an order of its own. The least of many noisy
+efforts is smaller than the least in truth, and the least within each draw smaller again: with ten alike developers the
+percentiles of the draws' minimum lay below the truth in all of 60 simulated tables. So the interval of the least effort
+is put together from the intervals of pairs (``_tuning.least_interval``). Of nominal 95 % it held the truth in 92 to 100
+% of 60 tables each at levels 0, 10, 100, 1,000 and 4,000, for four apart, six like Pythia on GSM8K and ten alike
+developers (13 steps, 1,319 items, 200 draws).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVEL = 0.95
+ENTRIES_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,12 +58,11 @@ class RequiredEffort:
         beta_over / beta_developer of the pair at the highest level: the slope that its required effort tends to under
         common bounds. NaN for other curves or bounds.
     band : (D, 2) effort
-        Percentile band of the minimum in each draw, whichever pair attains it there. Tends to lie low.
+        Interval of the least effort in truth, whichever pair attains it.
     pair_band : (D, 2) effort
-        Percentile band of the effort with which ``developer`` overtakes ``over``, this pair in every draw; 0 where it
-        is ahead in the draw.
+        Percentile interval of the effort with which ``developer`` overtakes ``over``; 0 where it is ahead in the draw.
     share_below : (D,) share of draws
-        In which the minimum is below ``effort``: 0.5 would be no bias in the middle.
+        In which the least effort is below ``effort``: above one half, noise makes pairs look closer than they are.
     level : float
     draws : int
     """
@@ -89,20 +91,16 @@ class RequiredEffort:
             pair = f"{name(int(self.developer[d]))} over {name(int(self.over[d]))}"
             line = f"  {delta:>10g}  {self.effort[d]:>12.4g}  {pair}; median over neighbours {self.median[d]:.4g}"
             if self.draws:
-                line += f"; draws {self._span(self.band[d])}, this pair {self._span(self.pair_band[d])}"
+                line += f"; least {self._span(self.band[d])}, this pair {self._span(self.pair_band[d])}"
             lines.append(line)
         grows = f"  grows like (1 + Delta)^{self.growth:.3g}"
         if self.draws:
-            grows += f", {percent(self.level)} of draws {self._span(self.growth_band)}"
+            grows += f" ({self._span(self.growth_band)} in draws)"
         if np.isfinite(self.slopes_ratio):
             grows += f"; ratio of slopes of the pair at the highest level {self.slopes_ratio:.3g}"
         lines.append(grows)
         if self.draws:
-            below = float(np.median(self.share_below))
-            lines.append(
-                f"  bands hold {percent(self.level)} of {self.draws} draws; the minimum over pairs tends to lie low:"
-            )
-            lines.append(f"  in {percent(below)} of draws it is below the fitted one")
+            lines.append(f"  intervals of {percent(self.level)} from {self.draws} draws")
         return "\n".join(lines)
 
     @staticmethod
@@ -222,9 +220,8 @@ def required_effort(
     band, pair_band, share_below = nothing, nothing, nothing[:, 0]
     growth_band = np.full(2, np.nan)
     if draws:
-        least = np.stack([_least(_neighbours(one, orders(one, levels), levels))[1] for one in draws])
-        fixed = np.stack([jumps_at(one, developer, over, levels).required for one in draws])
-        band, pair_band = numbers.band(least, share), numbers.band(fixed, share)
+        least, fixed, band = _drawn(draws, levels, developer, over, share)
+        pair_band = numbers.band(fixed, share)
         share_below = (least < effort).mean(axis=0)
         growths = numbers.growth(levels, least)
         if not np.isnan(growths).any():
@@ -284,6 +281,35 @@ def jumps_at(game: RankingGame, who: IntArray, other: IntArray, deltas: Any, gap
     """Jumps of ``who`` over ``other``, who spends its free effort, at levels ``deltas``; all broadcast."""
     low, high = game.curves.overtake(who, other, game.costs.free[other], deltas)
     return Jumps(low, high, game.costs.cost(who, low), game.costs.cost(who, high), np.broadcast_to(gap, low.shape))
+
+
+def _drawn(
+    draws: Sequence[RankingGame], deltas: FloatArray, developer: IntArray, over: IntArray, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Least effort and that of the given pairs in each draw, both (B, D), and the interval (D, 2) of the least."""
+    n = draws[0].n
+    first, second = np.triu_indices(n, 1)
+    place = np.zeros((n, n), dtype=np.intp)
+    place[first, second] = place[second, first] = np.arange(first.size)
+    sign = np.where(developer > over, 1.0, -1.0)
+    least, fixed = np.empty((len(draws), deltas.size)), np.empty((len(draws), deltas.size))
+    interval = np.empty((deltas.size, 2))
+    rows = max(1, ENTRIES_AT_ONCE // (len(draws) * first.size))
+    for start in range(0, deltas.size, rows):
+        some = slice(start, start + rows)
+        gaps = np.stack([_signed(game, first, second, deltas[some]) for game in draws])
+        least[:, some] = np.abs(gaps).min(axis=2)
+        at = place[developer[some], over[some]]
+        fixed[:, some] = np.maximum(sign[some] * gaps[:, np.arange(at.size), at], 0.0)
+        interval[some] = [numbers.least_interval(gaps[:, k], level) for k in range(at.size)]
+    return least, fixed, interval
+
+
+def _signed(game: RankingGame, first: IntArray, second: IntArray, deltas: FloatArray) -> FloatArray:
+    """Effort (D, P) with which ``second`` overtakes ``first``, or less that of ``first`` where ``second`` is ahead."""
+    there, back = (jumps_at(game, *pair, deltas[:, None]).required for pair in ((second, first), (first, second)))
+    there = np.where(np.isnan(there), np.inf, there)
+    return np.where(there > 0, there, -np.where(np.isnan(back), np.inf, back))
 
 
 def _neighbours(game: RankingGame, order: IntArray, deltas: FloatArray) -> FloatArray:
