@@ -91,6 +91,20 @@ def test_names_that_are_not_there(table: Path, options: dict[str, Any], text: st
         read_effort_scores(table, **options)
 
 
+def test_models_without_any_score_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    rows = [
+        {"model": m, "task": "t", "step": s, "acc": None if m == "b" else 0.1 + s / 100} for m in "ab" for s in (0, 9)
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    scores = read_effort_scores(file, items=10)
+    assert scores.models == ("a",)
+    assert "2 empty scores are missing, not 0" in "\n".join(scores.notes)
+    assert "10 items behind 2 scores, as was said: not stated" in scores.notes
+    with pytest.raises(UsageError, match="`items` must be at least 1, got 0"):
+        read_effort_scores(file, items=0)
+
+
 def test_models_are_picked_by_pattern(table: Path) -> None:
     assert read_effort_scores(table, task="gsm8k", filter="strict", models="!b").models == ("a",)
 

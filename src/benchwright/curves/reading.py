@@ -8,7 +8,7 @@ left the user chooses.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -28,6 +28,7 @@ EffortKind = Literal["step", "dose"]
 EFFORTS: tuple[EffortKind, ...] = ("step", "dose")
 CHOSEN_BY = ("task", "metric", "filter")
 OF_RUN = ("model", "revision", "step", "axis", "dose", "dose_unit", "setting", "part", "run")
+NO_FILTER = "none"  # as lm-eval writes it
 REFUSED_SHOWN = 3
 
 
@@ -73,17 +74,14 @@ def read_effort_scores(
     notes += said
     for name, pattern in zip(CHOSEN_BY, (task, metric, filter), strict=True):
         if pattern is not None:
-            there = table[name].fill_null("none").unique(maintain_order=True).to_list()
-            table = table.filter(pl.col(name).fill_null("none").is_in(matching(name, there, pattern)))
+            there = table[name].unique(maintain_order=True).to_list()
+            table = table.filter(pl.col(name).is_in(matching(name, there, pattern)))
     table, title, said = _one(table)
+    notes += said
     if items is not None:
-        if items < 1:
-            raise UsageError(f"`items` must be at least 1, got {items}")
-        unstated = pl.col("n").is_null() & pl.col("stderr").is_null()
-        if lacking := table.select(unstated.sum()).item():
-            said.append(f"{items} items assumed behind {count(lacking, 'score')}, as was said")
-        table = table.with_columns(n=pl.when(unstated).then(pl.lit(items, dtype=pl.Int64)).otherwise("n"))
-    return _scores(table, unit, title, [*notes, *said])
+        table, said = _with_items(table, items)
+        notes += said
+    return _scores(table, unit, title, notes)
 
 
 def _stated(path: str | Path | Panel) -> tuple[pl.DataFrame, list[str]]:
@@ -132,7 +130,8 @@ def _named(table: pl.DataFrame) -> pl.DataFrame:
         several = pl.col(column).n_unique() > 1
         name = pl.when(several & pl.col(column).is_not_null()).then(pl.format("{} [{}]", name, column)).otherwise(name)
     revision = pl.col("model").is_in(mixed.implode()) & pl.col("revision").is_not_null()
-    return table.with_columns(model=pl.when(revision).then(pl.format("{}@{}", name, "revision")).otherwise(name))
+    model = pl.when(revision).then(pl.format("{}@{}", name, "revision")).otherwise(name)
+    return table.with_columns(pl.col("filter").fill_null(NO_FILTER), model=model)
 
 
 def _with_effort(table: pl.DataFrame, effort: EffortKind | None) -> tuple[pl.DataFrame, str, list[str]]:
@@ -158,6 +157,16 @@ def _with_effort(table: pl.DataFrame, effort: EffortKind | None) -> tuple[pl.Dat
     if len(units) > 1:
         raise DataError(f"doses are in different units: {listed(units)}", hint="keep models of one unit with --models")
     return kept, f"{units[0]}s" if units else "units of dose", notes
+
+
+def _with_items(table: pl.DataFrame, items: int) -> tuple[pl.DataFrame, list[str]]:
+    """Return the rows with a number of items where they state neither one nor a standard error."""
+    if items < 1:
+        raise UsageError(f"`items` must be at least 1, got {items}")
+    unstated = pl.col("n").is_null() & pl.col("stderr").is_null()
+    lacking = table.select(unstated.sum()).item()
+    filled = table.with_columns(n=pl.when(unstated).then(pl.lit(items, dtype=pl.Int64)).otherwise("n"))
+    return filled, [f"{items} items behind {count(lacking, 'score')}, as was said: not stated"] if lacking else []
 
 
 def _one(table: pl.DataFrame) -> tuple[pl.DataFrame, str, list[str]]:
@@ -196,30 +205,14 @@ def _refusal(rows: pl.DataFrame, metric: str) -> str:
 
 def _scores(table: pl.DataFrame, unit: str, title: str, notes: list[str]) -> EffortScores:
     """Return the rows as scores by effort; what has no value, or is there twice, is left out and named."""
-    there = pl.col("value").is_not_null() & pl.col("value").is_finite()
-    if (lacking := table.filter(~there)).height:
-        where = (f"{row['model']} at {row['effort']:g}" for row in lacking.iter_rows(named=True))
-        notes.append(f"{count(lacking.height, 'row')} without a score left out: {listed(where)}")
-    names = table["model"].unique(maintain_order=True)
-    rows = table.filter(there).unique(("model", "effort", "part", "run", "value", "stderr"), maintain_order=True)
-    if again := table.filter(there).height - rows.height:
-        notes.append(f"{count(again, 'row')} said twice by its run left out")
-    if len(gone := [name for name in names if name not in set(rows["model"])]):
-        notes.append(f"no scores at all of {listed(gone)}")
-    if (repeats := rows.height - rows.select("model", "effort").n_unique()) > 0:
-        notes.append(f"{count(repeats, 'score')} of a model at an effort that has one already: repeats, all are used")
-    if len(versions := rows["version"].drop_nulls().unique().sort()) > 1:
-        notes.append(f"versions taken for one task: {listed(versions)}")
-    if len(settings := rows["setting"].drop_nulls().unique().sort()) > 1:
-        notes.append(f"models under {len(settings)} settings are compared: {listed(settings)}")
-    if gaps := _gaps(rows):
-        notes.append(f"no score, where most models have one: {listed(gaps)}")
-    if below := int((rows["stderr"] < 0).sum()):
-        notes.append(f"{count(below, 'stated standard error')} below 0: not taken for stated")
+    there = table.filter(pl.col("value").is_finite())  # null is not
+    rows = there.unique(("model", "effort", "part", "run", "value", "stderr"), maintain_order=True)
     models = rows["model"].unique(maintain_order=True).to_list()
     place = {name: k for k, name in enumerate(models)}
     stderr = rows["stderr"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     items = rows["n"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    if again := there.height - rows.height:
+        notes = [*notes, f"{count(again, 'row')} said twice by its run left out"]
     return EffortScores(
         tuple(models),
         np.array([place[name] for name in rows["model"]]),
@@ -229,8 +222,32 @@ def _scores(table: pl.DataFrame, unit: str, title: str, notes: list[str]) -> Eff
         np.where(items >= 1, items, np.nan),
         effort_unit=unit,
         task=title,
-        notes=tuple(map(shown, notes)),
+        notes=tuple(map(shown, [*notes, *_lacking(table), *_remarks(rows)])),
     )
+
+
+def _lacking(table: pl.DataFrame) -> Iterator[str]:
+    """Yield what is said of rows and models without a score."""
+    finite = pl.col("value").is_finite().fill_null(value=False)
+    if (without := table.filter(~finite)).height:
+        where = (f"{row['model']} at {row['effort']:g}" for row in without.iter_rows(named=True))
+        yield f"{count(without.height, 'row')} without a score left out: {listed(where)}"
+    if gone := table.filter(~finite.any().over("model"))["model"].unique(maintain_order=True).to_list():
+        yield f"no scores at all of {listed(gone)}"
+
+
+def _remarks(rows: pl.DataFrame) -> Iterator[str]:
+    """Yield what a reader of the scores should know: repeats, versions, settings, gaps, errors that are none."""
+    if repeats := rows.height - rows.select("model", "effort").n_unique():
+        yield f"{count(repeats, 'score')} of a model at an effort that has one already: repeats, all are used"
+    if len(versions := rows["version"].drop_nulls().unique().sort()) > 1:
+        yield f"versions taken for one task: {listed(versions)}"
+    if len(settings := rows["setting"].drop_nulls().unique().sort()) > 1:
+        yield f"models under {len(settings)} settings are compared: {listed(settings)}"
+    if gaps := _gaps(rows):
+        yield f"no score, where most models have one: {listed(gaps)}"
+    if below := int((rows["stderr"] < 0).sum()):
+        yield f"{count(below, 'stated standard error')} below 0: not taken for stated"
 
 
 def _gaps(rows: pl.DataFrame) -> list[str]:
@@ -253,4 +270,4 @@ def _reasons(refused: dict[tuple[object, ...], str]) -> str:
 def _title(key: Sequence[object]) -> str:
     """Return task, metric and filter in words."""
     task, metric, sieve = (None if part is None else shown(str(part)) for part in key)
-    return f"{task} {metric}" + ("" if sieve in (None, "none") else f" ({sieve})")
+    return f"{task} {metric}" + ("" if sieve in (None, NO_FILTER) else f" ({sieve})")
