@@ -19,14 +19,17 @@ from benchwright.config import Config
 from benchwright.errors import UsageError
 from benchwright.pipeline import audit
 from benchwright.ranking_game.answer import GameAnswer, answer_game
+from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.files import GameFile, read_game
 from benchwright.ranking_game.forms import PowerLawCurves, TranslationCurves
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.inputs import GameResult, answer_file
 from benchwright.ranking_game.private_variants import report_variants
 from benchwright.ranking_game.protocols import ScoreTables, compare_protocols
+from benchwright.ranking_game.race_over_tuning import race_over_tuning
 from benchwright.report.build import write_game_report, write_report
 from benchwright.report.figures import figures, game_figures
+from benchwright.report.figures_curves import overtaking_intervals
 from benchwright.report.findings import game_findings
 from benchwright.report.html import render_page
 from benchwright.report.page_audit import audit_page
@@ -311,3 +314,44 @@ def test_commands_write_reports_with_the_game(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["audit", "--game", str(tmp_path / "no.toml"), "-o", str(tmp_path / "none"), *few])
     assert isinstance(ran.exception, UsageError)
     assert not (tmp_path / "none").exists()
+
+
+def test_mixed_play_over_tuning_says_how_good_it_is(curves: GameAnswer) -> None:
+    game = curves.solution.game
+    assert isinstance(game, RankingGame)
+    race = race_over_tuning(game.at(0), [0.0, 100.0, 2000.0], cells=60)
+    blank = replace(
+        race, wrong_order=np.array([0.4, np.nan, 1.0]), spend=race.spend * np.array([[1.0], [np.nan], [1.0]])
+    )
+    blank = replace(
+        blank, method=("interior point", "undecided", "pure equilibrium"), verdict=("none", "none", "exists")
+    )
+    answer = replace(curves, race_over_tuning=blank)
+    text = told(answer)["What common tuning does to the arms race"]
+    assert f"{race.off_grid.max():.2g} within one" in text or race.off_grid[0] == race.off_grid.max()
+    assert "wrong order from 40 % to 100 %" in text
+    assert "At 1 level nobody pays and the board is wrong" in text
+    assert "1 level is not decided" in text
+    figures_of = named(game_figures(answer))
+    assert {"race-spend", "race-wrong-order"} <= set(figures_of)
+    assert "Levels without a mark are not decided" in figures_of["race-spend"].caption
+    assert len([row for row in drawn(figures_of["race-spend"]) if "spend" in row]) == 2
+    assert named(game_tables(answer))["race-over-tuning"].frame["spend"].null_count() == 1
+
+
+def test_costs_of_overtaking_have_the_intervals_of_that_pair(curves: GameAnswer) -> None:
+    solution = curves.solution
+    assert isinstance(solution, GameSolution)
+    assert curves.draws is not None
+    ends = overtaking_intervals(curves, solution.game, solution.published_order)
+    above, below = solution.published_order[:2]
+    costs = []
+    for b in range(len(curves.draws)):
+        own = PowerLawCurves(**{name: values[b] for name, values in curves.draws.parameters.items()})
+        costs.append(np.mean(own.overtake(np.array([below]), np.array([above]), np.zeros(1), 0.0)))
+    expected = np.quantile(costs, [0.025, 0.975], method="inverted_cdf")
+    assert ends[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    rows = [row for row in drawn(named(game_figures(curves))["overtaking-costs"]) if "label" in row]
+    assert rows[0]["low"] == pytest.approx(ends[0, 0])
+    bare = overtaking_intervals(replace(curves, draws=None), solution.game, solution.published_order)
+    assert np.isnan(bare).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -68,7 +69,8 @@ def score_curves(lines: pl.DataFrame, points: pl.DataFrame, names: Sequence[str]
 def overtake_costs(rows: pl.DataFrame) -> Chart | None:
     """Cost of overtaking the neighbour above beside the reward gap, one row a developer.
 
-    ``rows`` has label, over, cost, gap, pays (words), out_of_reach, required_effort, and low, high of the cost.
+    ``rows`` has label, over, cost, gap, pays (in words), required_effort, and low, high of the cost, inf where a
+    draw has it out of reach.
     """
     if rows.height == 0:
         return None
@@ -87,7 +89,8 @@ def overtake_costs(rows: pl.DataFrame) -> Chart | None:
     tips: Tips = ["label:N", "over:N", "pays:N"]
     tips += _numbers(("required_effort", "required effort"), ("cost", "cost"), ("low", "from"), ("high", "to"))
     tips += _numbers(("gap", "reward gap"))
-    base = alt.Chart(rows.with_columns(at=pl.lit(edge))).encode(y=y, tooltip=tips)
+    reached = pl.when(pl.col("high").is_infinite()).then(edge).otherwise("high")
+    base = alt.Chart(rows.with_columns(high=reached, at=pl.lit(edge))).encode(y=y, tooltip=tips)
     layers = [base.mark_tick(color=INK, thickness=2.5, height=15).encode(x=alt.X("gap:Q", scale=scale))]
     if rows["low"].count():
         layers.append(base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=color))
@@ -201,14 +204,36 @@ def share_over_tuning(table: pl.DataFrame, title: str, unit: str, *, sure: float
 
 
 def spend_over_tuning(table: pl.DataFrame, unit: str) -> Chart | None:
-    """Expected total spend of mixed play over Delta: ``table`` has delta, spend, method."""
+    """Expected total spend of play over Delta: ``table`` has delta, spend, method, verdict."""
     if table.drop_nulls("spend").height < 2:
         return None
-    x = _effort("delta:Q", f"tune-before-test level ({unit})", float(table["delta"].max()))  # type: ignore[arg-type]
-    y = alt.Y("spend:Q", title="expected spend of all developers (reward)", axis=_axis())
     tips: Tips = [*_numbers(("delta", "level"), ("spend", "spend")), "method:N"]
-    chart = alt.Chart(table).mark_line(color=ORANGE, strokeWidth=2.5, point=True).encode(x=x, y=y, tooltip=tips)
-    return themed(chart, height=280)
+    y = alt.Y("spend:Q", title="expected spend of all developers (reward)", axis=_axis())
+    return themed(_play(table.drop_nulls("spend"), unit, alt.value(ORANGE), y, tips), height=300)
+
+
+def wrong_over_tuning(table: pl.DataFrame, unit: str) -> Chart | None:
+    """Probability of a wrong order and of a wrong first over Delta: ``table`` has them, delta, method and verdict."""
+    known = table.drop_nulls(["wrong_order", "wrong_top"])
+    if known.height < 2:
+        return None
+    names = {"wrong_order": "wrong order", "wrong_top": "wrong first"}
+    long = known.unpivot(on=list(names), index=["delta", "method", "verdict"], variable_name="what", value_name="share")
+    long = long.with_columns(pl.col("what").replace(names))
+    scale = alt.Scale(domain=list(names.values()), range=[BLUE, RED])
+    y = alt.Y("share:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%"))
+    tips: Tips = ["what:N", *_numbers(("delta", "level")), alt.Tooltip("share:Q", format=".1%"), "method:N"]
+    return themed(_play(long, unit, alt.Color("what:N", title=None, scale=scale), y, tips), height=300)
+
+
+def _play(table: pl.DataFrame, unit: str, color: Any, y: alt.Y, tips: Tips) -> Chart:
+    """Return lines over Delta with a mark a level: squares where there is a pure equilibrium, circles elsewhere."""
+    x = _effort("delta:Q", f"tune-before-test level ({unit})", float(table["delta"].max()))  # type: ignore[arg-type]
+    base = alt.Chart(table).encode(x=x, y=y, color=color, tooltip=tips)
+    marks = alt.Shape("verdict:N", legend=None, scale=alt.Scale(domain=["exists", "none"], range=["square", "circle"]))
+    return alt.layer(
+        base.mark_line(strokeWidth=2.5), base.mark_point(size=70, filled=True, opacity=1).encode(shape=marks)
+    )
 
 
 def spend_of_developers(rows: pl.DataFrame) -> Chart:

@@ -8,11 +8,17 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from benchwright._check import FloatArray
 from benchwright._words import first_of, percent
 from benchwright.curves.bootstrap import CurveDraws
 from benchwright.curves.results import CurveFits
+from benchwright.errors import UsageError
+from benchwright.ranking_game.answer import GameAnswer
 from benchwright.ranking_game.assumptions import Assumptions
 from benchwright.ranking_game.capability import CapabilityOrder
+from benchwright.ranking_game.fitted import curves_of
+from benchwright.ranking_game.game import RankingGame
+from benchwright.ranking_game.tuning import jumps_at
 from benchwright.report import charts_game as charts
 from benchwright.report.style import Chart
 from benchwright.report.tables_curves import LEVEL
@@ -89,15 +95,36 @@ def assumption_figures(checked: Assumptions, names: Sequence[str], unit: str) ->
     )
 
 
+def overtaking_intervals(answer: GameAnswer, game: RankingGame, order: Sequence[int]) -> FloatArray:
+    """Return the interval (n - 1, 2) of what overtaking the neighbour above in ``order`` costs, over draws.
+
+    NaN without draws; 0 where a developer is ahead in the draw, inf where its neighbour is out of reach there. Draws
+    that make no game are left out, as the answer's notes say.
+    """
+    who, over, found = np.array(order[1:]), np.array(order[:-1]), []
+    for b in range(0 if answer.draws is None else len(answer.draws)):
+        own = {name: values[b] for name, values in answer.draws.parameters.items()}  # type: ignore[union-attr]
+        try:
+            drawn = RankingGame(curves_of(own), game.rewards, costs=game.costs)
+        except UsageError:
+            continue
+        jump = jumps_at(drawn, who, over, game.tune_before_test)
+        found.append((jump.cost_low, jump.cost_high))
+    if not found:
+        return np.full((who.size, 2), np.nan)
+    tail = round((1 - LEVEL) / 2, 9)  # so that 5 of 200 draws are 2.5 %
+    low = np.quantile([one[0] for one in found], tail, axis=0, method="inverted_cdf")
+    high = np.quantile([one[1] for one in found], 1 - tail, axis=0, method="inverted_cdf")
+    return np.stack([low, high], axis=1)
+
+
 def capability_figure(order: CapabilityOrder, names: Sequence[str]) -> Row:
     """Return how sure it is that each developer is more capable than the next."""
     ranked = [names[i] for i in order.order]
     pairs = [f"{above} above {below}" for above, below in pairwise(ranked)]
     frame = pl.DataFrame({"label": pairs, "share": order.above}).with_columns(pl.col("share").fill_nan(None))
     shown = frame.drop_nulls().sort("share", maintain_order=True).head(charts.MAX_DEVELOPERS)
-    many = (
-        f" The {shown.height} least sure of {frame.height:,}." if frame.height > shown.height else " Least sure first."
-    )
+    many = f" The {shown.height} of {frame.height:,} least sure." if frame.height > shown.height else ""
     return (
         "capability-order",
         "game",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from benchwright._words import first_of
+from benchwright._words import first_of, percent
 from benchwright.ranking_game.answer import GameAnswer
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.game import RankingGame
@@ -15,10 +15,12 @@ from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report import charts_game as charts
-from benchwright.report.figures_curves import assumption_figures, capability_figure, fitted_curves
+from benchwright.report.figures_curves import assumption_figures, capability_figure, fitted_curves, overtaking_intervals
 from benchwright.report.figures_protocols import protocol_figures, variant_figures
+from benchwright.report.figures_race import mixed_play, race_figures
 from benchwright.report.figures_tuning import tuning_figures
 from benchwright.report.style import Chart
+from benchwright.report.tables_curves import LEVEL
 from benchwright.report.tables_game import overtaking
 from benchwright.report.tables_panel import plain_names
 
@@ -49,32 +51,16 @@ def answer_figures(answer: GameAnswer) -> Iterator[Row]:
         yield _curves(answer, solution, names)
     else:
         yield fitted_curves(answer.fits, answer.draws, [int(i) for i in game.order], names)
-    yield _overtaking(solution, names)
+    yield _overtaking(answer, solution, names)
     yield from tuning_figures(answer, game, names, unit)
     if answer.assumptions is not None:
         yield from assumption_figures(answer.assumptions, names, unit)
     if answer.capability is not None and answer.capability.draws:
         yield capability_figure(answer.capability, names)
-    race = answer.arms_race
-    if race is not None:
-        order = [int(i) for i in game.order][: charts.MAX_DEVELOPERS]
-        rows = pl.DataFrame(
-            {
-                "label": [names[i] for i in order],
-                "spend": race.spend[order],
-                "payoff": race.payoff[order],
-                "stays": race.stays[order],
-            }
-        )
-        yield (
-            "mixed-play-spend",
-            "game",
-            "What each developer spends in mixed play",
-            f"Expected cost of effort, most capable first, at tune-before-test level {game.tune_before_test:g}. No "
-            f"developer gains more than {race.exploitability:.2g} by leaving this play."
-            + first_of(charts.MAX_DEVELOPERS, game.n, "developer"),
-            charts.spend_of_developers(rows),
-        )
+    if answer.arms_race is not None:
+        yield mixed_play(answer.arms_race, names)
+    if answer.race_over_tuning is not None:
+        yield from race_figures(answer.race_over_tuning, unit)
 
 
 def _curves(answer: GameAnswer, solution: GameSolution, names: list[str]) -> Row:
@@ -107,24 +93,26 @@ def _reach(answer: GameAnswer, game: RankingGame) -> float:
     return max(min(max(reach, default=1.0), limit), 1e-9)
 
 
-def _overtaking(solution: GameSolution, names: list[str]) -> Row:
-    order = solution.published_order
+def _overtaking(answer: GameAnswer, solution: GameSolution, names: list[str]) -> Row:
+    game, order = solution.game, solution.published_order
+    ends = overtaking_intervals(answer, game, order)
     rows = overtaking(solution).with_columns(
-        label=pl.Series([names[order[row.rank - 1]] for row in solution.just_overtake]),
-        over=pl.Series([names[order[row.rank - 2]] for row in solution.just_overtake]),
+        label=pl.Series([names[i] for i in order[1:]]),
+        over=pl.Series([names[i] for i in order[:-1]]),
         gap=pl.col("reward_gap"),
-        low=pl.lit(None, dtype=pl.Float64),
-        high=pl.lit(None, dtype=pl.Float64),
+        low=pl.Series(ends[:, 0]),
+        high=pl.Series(ends[:, 1]),
     )
+    rows = rows.with_columns(pl.when(pl.col("low").is_finite()).then("low"), pl.col("high").fill_nan(None))
     tightest = (pl.col("cost") - pl.col("gap")).fill_null(np.inf)
     shown = rows.sort(tightest, "rank").head(charts.MAX_DEVELOPERS).sort("rank")
-    many = f" The {shown.height} tightest of {rows.height:,}." if rows.height > shown.height else ""
-    return (
-        "overtaking-costs",
-        "game",
-        "Overtaking costs against reward gaps",
+    caption = (
         "One row a developer, in the published order from rank 2 on: the dot is what overtaking the neighbour above "
         "costs, the tick what the better rank earns more. It pays where the dot lies left of the tick; a triangle at "
-        f"the right edge is out of reach at any effort.{many}",
-        charts.overtake_costs(shown),
+        "the right edge is out of reach at any effort."
     )
+    if answer.draws is not None:
+        caption += f" Bars are {percent(LEVEL, 0)} intervals of that cost over draws, 0 where the developer is ahead."
+    caption += f" The {shown.height} tightest of {rows.height:,}." if rows.height > shown.height else ""
+    title = "Overtaking costs against reward gaps"
+    return "overtaking-costs", "game", title, caption, charts.overtake_costs(shown)

@@ -27,11 +27,15 @@ def of_assumptions(checked: Assumptions) -> Row:
     open_ = [check for check in checked.checks if check.verdict == "undecided"]
     at = f"for efforts up to {number(checked.effort_max)}"
     if not broken:
-        undecided = f"; not decided: {', '.join(check.assumption for check in open_)}" if open_ else ""
-        grid = [check.assumption for check in checked.checks if check.holds and check.proof == "grid"]
-        looked = f" Looked at on a grid of efforts only: {', '.join(grid)}." if grid else ""
-        title = "No assumption is seen to fail" if open_ or grid else "The assumptions hold"
-        return "game", title, f"All {len(checked.checks)} were checked {at}{undecided}.{looked}"
+        text = f"All {len(checked.checks)} were checked {at}"
+        text += f"; not decided: {', '.join(check.assumption for check in open_)}." if open_ else "."
+        if grid := [check.assumption for check in checked.checks if check.holds and check.proof == "grid"]:
+            text += f" Looked at on a grid of efforts only: {', '.join(grid)}."
+        if some := [f"{check.assumption} in {percent(check.share, 0)}" for check in checked.checks if check.share > 0]:
+            text += f" Over {checked.draws:,} draws some fail: {', '.join(some)}."
+        of_fit = ", for the curves as fitted" if checked.draws else ""
+        title = "No assumption is seen to fail" if open_ or grid else "No assumption fails"
+        return "game", title + of_fit, text
     parts = []
     for check in broken:
         drawn = f" (in {percent(check.share, 0)} of draws)" if isfinite(check.share) else ""

@@ -9,7 +9,6 @@ import numpy as np
 
 from benchwright._words import count, percent
 from benchwright.ranking_game.answer import GameAnswer
-from benchwright.ranking_game.arms_race import ArmsRace
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.finite import FiniteSolution
 from benchwright.ranking_game.game import RankingGame
@@ -21,6 +20,7 @@ from benchwright.ranking_game.tuning import RequiredEffort
 from benchwright.report.findings_curves import of_assumptions, of_capability, of_fits
 from benchwright.report.findings_panel import Row
 from benchwright.report.findings_protocols import of_protocols, of_variants
+from benchwright.report.findings_race import of_arms_race, of_race_over_tuning
 from benchwright.report.findings_tuning import of_designer, of_required_effort, of_safe_gap, of_threshold
 from benchwright.report.game_words import Developers, number, plain, span
 from benchwright.report.tables_curves import LEVEL
@@ -54,7 +54,9 @@ def of_answer(answer: GameAnswer) -> Iterator[Row]:
     if answer.required_effort is not None:
         yield of_required_effort(answer.required_effort, say)
     if answer.arms_race is not None:
-        yield _arms_race(answer.arms_race)
+        yield of_arms_race(answer.arms_race)
+    if answer.race_over_tuning is not None and (row := of_race_over_tuning(answer.race_over_tuning)) is not None:
+        yield row
     if answer.capability is not None:
         yield of_capability(answer.capability)
     if answer.fits is not None:
@@ -129,23 +131,6 @@ def _pair_band(required: RequiredEffort | None, developer: int, over: int, game:
             ends = span(*map(float, required.pair_band[k]))
             return f" That effort is {ends} over {required.draws:,} draws ({percent(required.level, 0)} interval)."
     return ""
-
-
-def _arms_race(race: ArmsRace) -> Row:
-    spend, rewards = float(race.spend.sum()), float(race.game.rewards.sum())
-    of_rewards = f" ({percent(spend / rewards)} of the rewards)" if rewards > 0 else ""
-    how = (
-        "By the closed form for two developers."
-        if race.exploitability == 0
-        else f"Scores are cut into {race.cells} cells: no developer gains more than {race.exploitability:.2g} by "
-        f"another cell, or {race.off_grid:.2g} by another place in one. Other equilibria may exist."
-    )
-    text = (
-        f"In mixed play developers spend {number(spend)} in all{of_rewards}, and the board publishes a wrong order "
-        f"with probability {percent(race.wrong_order)}, a wrong first with {percent(race.wrong_top)} (expected Kendall "
-        f"tau {race.kendall_tau:.2f}). {how}"
-    )
-    return "game", f"The arms race costs {number(spend)}", text
 
 
 def _finite(solution: FiniteSolution) -> Row:

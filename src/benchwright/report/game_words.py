@@ -60,3 +60,14 @@ def some(names: list[str]) -> str:
 def plain(text: str) -> str:
     """Return text in which names of developers may stand, printable, on one line, without its full stop."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split()).rstrip(".")
+
+
+def leaving(exploitability: float, off_grid: float) -> str:
+    """Return what a developer gains at most by leaving mixed play, found on cells of score.
+
+    >>> leaving(0.0, 0.0), leaving(0.023, 63.7)
+    ('nobody gains by leaving it', 'nobody gains more than 0.023 by another cell of scores, or 64 within one')
+    """
+    if exploitability == 0 and off_grid == 0:
+        return "nobody gains by leaving it"
+    return f"nobody gains more than {exploitability:.2g} by another cell of scores, or {off_grid:.2g} within one"

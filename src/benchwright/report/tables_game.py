@@ -15,7 +15,9 @@ from benchwright.ranking_game.finite import FiniteSolution
 from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
+from benchwright.ranking_game.race_over_tuning import RaceOverTuning
 from benchwright.ranking_game.threshold import Threshold
+from benchwright.report.game_words import leaving
 from benchwright.report.tables_curves import curve_tables
 from benchwright.report.tables_protocols import protocol_tables, variant_tables
 from benchwright.report.tables_tuning import tuning_tables
@@ -61,6 +63,8 @@ def answer_tables(answer: GameAnswer) -> Iterator[Row]:
         yield _threshold(answer.threshold)
     if answer.arms_race is not None:
         yield _arms_race(answer.arms_race)
+    if answer.race_over_tuning is not None:
+        yield _race_over_tuning(answer.race_over_tuning)
     if answer.replies is not None and answer.replies.moves:
         columns = (
             ("developer", "who moves"),
@@ -153,8 +157,24 @@ def _arms_race(race: ArmsRace) -> Row:
         ("payoff", "expected payoff", "digits"),
         ("stays", "stays at free effort", "percent"),
     )
-    title = f"Mixed play ({race.method}; no developer gains more than {race.exploitability:.2g} by leaving it)"
+    title = f"Mixed play ({race.method}; {leaving(race.exploitability, race.off_grid)})"
     return "mixed-play", "game", title, columns, race.to_frame()
+
+
+def _race_over_tuning(race: RaceOverTuning) -> Row:
+    columns = (
+        ("delta", "level", "digits"),
+        ("verdict", "a pure equilibrium"),
+        ("spend", "expected spend of all", "digits"),
+        ("wrong_order", "wrong order", "percent"),
+        ("wrong_top", "wrong first", "percent"),
+        ("kendall_tau", "expected Kendall tau", "number"),
+        ("exploitability", "largest gain by another cell", "price"),
+        ("off_grid", "within a cell", "price"),
+        ("method", "by"),
+    )
+    frame = race.to_frame().with_columns(pl.col("verdict").replace(VERDICTS))
+    return "race-over-tuning", "game", "The arms race, by level of common tuning", columns, frame
 
 
 def _finite(solution: FiniteSolution) -> Iterator[Row]:
