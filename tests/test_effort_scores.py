@@ -156,7 +156,7 @@ def test_settings_and_revisions_are_models_of_their_own(tmp_path: Path) -> None:
     file.write_text(head + "\n".join(rows), encoding="utf-8")
     scores = read_effort_scores(file)
     models = scores.models
-    assert "models under 2 settings are compared: cold, hot" in scores.notes
+    assert "models under 2 settings are compared: temperature=cold, temperature=hot" in scores.notes
     assert len(models) == 4
     assert all("@u" in name or "@v" in name for name in models)
     assert sum("hot" in name for name in models) == 2

@@ -80,6 +80,8 @@ def test_options_stand_above_the_file(tmp_path: Path) -> None:
     tuned = solution(answer_file(GAMES / "curves.toml", delta=5000.0, **wanted))  # type: ignore[arg-type]
     assert (plain.pure_equilibrium, dear.pure_equilibrium, tuned.pure_equilibrium) == ("none", "exists", "exists")
     assert dear.just_overtake[0].cost == pytest.approx(1e4 * plain.just_overtake[0].cost)
+    beyond = answer_file(GAMES / "curves.toml", delta=50_000.0, **wanted)  # type: ignore[arg-type]
+    assert "nothing was measured above 10000 steps: levels up to 50000 are extrapolated" in str(beyond)
     listed = solution(answer_file(GAMES / "curves.toml", rewards="5,5,5", **wanted))  # type: ignore[arg-type]
     assert listed.pure_equilibrium == "exists"
     with pytest.raises(UsageError, match="`rewards` must hold 3 rewards, one a rank, got 2"):

@@ -88,7 +88,12 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
         designer=designer_cost(game, at, price=stated.price) if at > 0 else None,
         stated=stated,
         **(mixed_play(game, levels.tolist(), say) if race else {}),
-        notes=(*fits.notes, *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()), *made.notes),
+        notes=(
+            *fits.notes,
+            *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()),
+            *made.notes,
+            *_beyond(max(top, game.tune_before_test, *levels), scores),
+        ),
     )
 
 
@@ -117,6 +122,14 @@ def _laws(fits: CurveFits) -> LawComparison | None:
 def _common(scores: EffortScores) -> float:
     """The largest effort up to which every model was measured."""
     return min(float(scores.of(i).effort.max()) for i in range(len(scores.models)))
+
+
+def _beyond(level: float, scores: EffortScores) -> tuple[str, ...]:
+    """Say that levels are extrapolated, where they are."""
+    measured = float(scores.effort.max())
+    if level <= measured:
+        return ()
+    return (f"nothing was measured above {measured:g} {scores.effort_unit}: levels up to {level:g} are extrapolated",)
 
 
 def _range(stated: CurveGame, scores: EffortScores) -> float:
