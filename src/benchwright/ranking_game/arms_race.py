@@ -42,7 +42,7 @@ class ArmsRace:
     spend, payoff : (n,) reward
         Expected cost and expected payoff of each developer.
     stays : (n,)
-        Probability of staying at free effort.
+        Probability of staying at free effort; with cells, some of it may lie in the first ones instead.
     wrong_order, wrong_top : float
         Probability that the published order is not that of capability, and that its first is not the most capable.
     kendall_tau : float
@@ -102,7 +102,7 @@ def arms_race(game: RankingGame, *, cells: int = 200, target: float = TARGET, cl
     Parameters
     ----------
     game : RankingGame
-        Ties by capability. Callables are trusted to be continuous and non-decreasing.
+        Callables are trusted to be continuous and non-decreasing. In mixed play ties have no chance, whoever wins them.
     cells : int >= n + 1
         Cells of score.
     target : float > 0

@@ -20,12 +20,15 @@ CROWN = 1e-9  # of the range of scores: width of the cell above a maximum
 
 
 def slots_of(game: RankingGame, cells: int) -> numbers.Slots:
-    """Return slots in order of score, developers in order of capability; as many cells from each, even in its spend."""
+    """Return slots in order of score, developers in order of capability.
+
+    Each developer gives as many edges of cells, closer where it spends little: there play is densest.
+    """
     n, order, delta = game.n, game.order, game.tune_before_test
     start = game.curves.key(order, delta + game.costs.free[order])
     if np.unique(start).size < n:
         raise UsageError("scores at free effort are too close for double precision to order")
-    amounts = np.linspace(0.0, float(game.rewards[0] - game.rewards[-1]), cells + 1)
+    amounts = float(game.rewards[0] - game.rewards[-1]) * np.linspace(0.0, 1.0, cells + 1) ** 2
     who = np.repeat(order, cells + 1)
     reach = game.curves.key(who, delta + game.costs.budget(who, np.tile(amounts, n))).reshape(n, -1)
     limit = np.sort(reach[:, -1])[-2]  # above the second highest nobody needs to go

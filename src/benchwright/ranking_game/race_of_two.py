@@ -66,8 +66,8 @@ def race_of_two(game: RankingGame) -> RaceOfTwo | str:
     if not reach <= gap:
         return "the developer ahead would have to spend more than the reward gap"
     saturated = not curves.strict and atom > SATURATED
-    if saturated and s[0] != game.order[0]:
-        return "the less capable developer is ahead, and would tie with the other at its maximum"
+    if saturated and (s[0] != game.order[0] or game.ties == "shared"):
+        return "the developer ahead would not win a tie with the other at its maximum"
     conditions = ["costs strictly increase from 0"]
     if curves.strict:
         conditions.append("curves strictly increase")
