@@ -46,7 +46,8 @@ Status = Literal["stable_everywhere", "found", "none_proved", "none_up_to_max", 
 CELLS_OF_BOUND = 1 << 12
 CELLS_TOGETHER = 1 << 17  # first cells of several games that are cut in one go
 ROUNDING = 1e-14  # of a budget, relative
-BOUND_HALVINGS = 30
+LEVELS_OF_BOUND = 40
+BOUND_WIDTH = 1e-6  # of a bound, relative to its first guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,23 +273,29 @@ def _turning(pairs: _Pairs, cells: Cells, at: float) -> tuple[int, int]:
 
 
 def _margin_bound(game: RankingGame, pairs: _Pairs, cells: Cells, top: float) -> float:
-    """A bound of the least margin at every level, where none is stable: the least one that can be shown, by halving."""
+    """A bound of the least margin at every level, where none is stable: the least one that can be shown.
+
+    At some level the least margin is the greatest found on a few levels; from there the bound is closed in by halving.
+    """
     if isinstance(game.curves, TranslationCurves):  # the margin does not depend on the level
         return scan(game, game.order, game.costs.free).binding.margin
-    least, most = -float(pairs.gap.min()), 0.0
     bad = cells.verdict == UNSTABLE
     alone = [k for k in np.unique(cells.which) if _covers(cells, bad & (cells.which == k), top)]
     if alone:  # one pair that pays at all levels bounds the margin, and is quicker
         k = max(alone, key=lambda pair: float(pairs.gap[pair]))
         pairs = _Pairs(pairs.who[[k]], pairs.other[[k]], pairs.gap[[k]])
-        least = -float(pairs.gap[0])
-    for _ in range(BOUND_HALVINGS):
-        middle = (least + most) / 2
-        found = settle(game.curves, _jumps_asked(game, pairs, raised=middle), top, limit=CELLS_OF_BOUND)
+    levels = np.concatenate([[0.0], np.geomspace(min(1e-2, top / 2), top, LEVELS_OF_BOUND)])[:, None]
+    needed, _ = game.curves.overtake(pairs.who, pairs.other, game.costs.free[pairs.other], levels)
+    least, most = float((game.costs.cost(pairs.who, needed) - pairs.gap).min(axis=1).max()), 0.0
+    width = BOUND_WIDTH * abs(least)
+    tried = least + width
+    while most - least > width:
+        found = settle(game.curves, _jumps_asked(game, pairs, raised=tried), top, limit=CELLS_OF_BOUND)
         if _covers(found, found.verdict == UNSTABLE, top):
-            most = middle
+            most = tried
         else:
-            least = middle
+            least = tried
+        tried = (least + most) / 2
     return most
 
 
