@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from benchwright.board.scheme import WeightScheme, read_scheme
     from benchwright.board.values import BoardValues
     from benchwright.config import Config, load_config
+    from benchwright.curves.comparison import compare_laws
+    from benchwright.curves.fit import fit_curves
+    from benchwright.curves.reading import read_effort_scores
+    from benchwright.curves.scores import EffortScores
     from benchwright.datasets import list_datasets, load_dataset
     from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, NoWeightsError, UsageError
     from benchwright.estimating.estimates import PanelEstimates, estimate_panel
@@ -50,7 +54,9 @@ if TYPE_CHECKING:
     from benchwright.ranking_game.files import read_game
     from benchwright.ranking_game.finite import FiniteGame, solve_finite
     from benchwright.ranking_game.game import RankingGame
-    from benchwright.report.build import write_report, write_weights
+    from benchwright.ranking_game.inputs import answer_file
+    from benchwright.ranking_game.threshold import threshold
+    from benchwright.report.build import write_game_report, write_report, write_weights
     from benchwright.simulate import PanelSimulation, Simulation, draw_panel, simulate_item_tables
 
 _HOME = {
@@ -100,6 +106,13 @@ _HOME = {
     "FiniteGame": "ranking_game.finite",
     "solve_finite": "ranking_game.finite",
     "read_game": "ranking_game.files",
+    "threshold": "ranking_game.threshold",
+    "answer_file": "ranking_game.inputs",
+    "write_game_report": "report.build",
+    "EffortScores": "curves.scores",
+    "read_effort_scores": "curves.reading",
+    "fit_curves": "curves.fit",
+    "compare_laws": "curves.comparison",
     "Simulation": "simulate",
     "simulate_item_tables": "simulate",
     "PanelSimulation": "simulate",
@@ -119,6 +132,7 @@ __all__ = [
     "ConfigError",
     "Constraints",
     "DataError",
+    "EffortScores",
     "FetchError",
     "FiniteGame",
     "GroupShares",
@@ -138,19 +152,23 @@ __all__ = [
     "WelfareSource",
     "add_models",
     "aggregate",
+    "answer_file",
     "audit",
     "calibrate_curvature",
     "compare",
+    "compare_laws",
     "compare_models",
     "draw_panel",
     "estimate_panel",
     "evaluate_scheme",
+    "fit_curves",
     "list_datasets",
     "load_config",
     "load_dataset",
     "optimal_weights",
     "other_rules",
     "price_of",
+    "read_effort_scores",
     "read_game",
     "read_item_tables",
     "read_logs",
@@ -162,11 +180,13 @@ __all__ = [
     "simulate_item_tables",
     "solve",
     "solve_finite",
+    "threshold",
     "weight_sensitivity",
     "weight_uncertainty",
     "welfare_path",
     "write_board",
     "write_changes",
+    "write_game_report",
     "write_report",
     "write_weights",
 ]
