@@ -81,11 +81,9 @@ def _effort(found: RequiredEffort, names: Sequence[str], unit: str) -> Row:
         "as the level."
     )
     if found.draws:
-        below = percent(float(found.share_below.mean()), 0)
         caption += (
-            f" Bars are {percent(found.level, 0)} intervals of the pair that attains it, the band that of the least "
-            f"effort over all pairs in each of {found.draws:,} draws: it tends to lie low, and is below the line in "
-            f"{below} of draws."
+            f" The band is the {percent(found.level, 0)} interval of the least effort in truth, whichever pair attains "
+            f"it, bars are those of the pair that attains it here, from {found.draws:,} draws."
         )
     if table["effort"].null_count():
         caption += " Levels without a point: no neighbour is within reach, or double precision cannot tell."

@@ -44,7 +44,8 @@ def of_answer(answer: GameAnswer) -> Iterator[Row]:
     yield _verdict(answer.solution, say, answer.margins)
     yield _cheapest(answer.solution, say, answer.required_effort)
     if answer.threshold is not None:
-        yield of_threshold(answer.threshold, answer.threshold_draws, say)
+        measured = np.inf if answer.fits is None else float(answer.fits.scores.effort.max())
+        yield of_threshold(answer.threshold, answer.threshold_draws, measured, say)
     if answer.assumptions is not None:
         yield of_assumptions(answer.assumptions)
     if answer.designer is not None and answer.designer.delta > 0:

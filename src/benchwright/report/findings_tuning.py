@@ -22,9 +22,11 @@ SETTLED = {  # status -> those of draws that say the same of the threshold
 }
 
 
-def of_threshold(found: Threshold, draws: ThresholdDraws | None, say: Developers) -> Row:
-    """Say how much common tuning stops gaming, and how sure that is."""
+def of_threshold(found: Threshold, draws: ThresholdDraws | None, measured: float, say: Developers) -> Row:
+    """Say how much common tuning stops gaming, and how sure that is; ``measured`` is the largest effort measured."""
     title, text = _of_fit(found, say)
+    if found.delta_max > measured:
+        text += f" Levels above {number(measured)}, the largest effort measured, rest on the law of the curves."
     if draws is None:
         return "game", title, text
     low, high = draws.interval
@@ -119,19 +121,19 @@ def of_required_effort(found: RequiredEffort, say: Developers) -> Row:
     """Say how the least effort that overtakes a neighbour grows with tuning."""
     each = []
     for k, delta in enumerate(found.deltas[:LEVELS_NAMED]):
-        effort, ends = float(found.effort[k]), found.pair_band[k]
+        effort, ends = float(found.effort[k]), found.band[k]
         told = "out of reach" if isinf(effort) else "not known" if isnan(effort) else number(effort)
         band = f" ({span(float(ends[0]), float(ends[1]))})" if found.draws else ""
         each.append(f"{told} at {number(float(delta))}{band}")
     more = f" and {found.deltas.size - LEVELS_NAMED} more levels" if found.deltas.size > LEVELS_NAMED else ""
     text = f"The least effort that overtakes a neighbour is {'; '.join(each)}{more}."
     if found.draws:
-        below = float(found.share_below.mean())
         text += (
-            f" In brackets the {percent(found.level, 0)} interval, over {found.draws:,} draws, of the pair that "
-            f"attains it. A least effort over pairs tends to come out too low: in {percent(below, 0)} of draws it is "
-            "lower still."
+            f" In brackets {percent(found.level, 0)} intervals of the least effort in truth, whichever pair attains "
+            f"it, from {found.draws:,} draws."
         )
+        low, high = map(float, found.growth_band)
+        text += f" In draws the power is {span(low, high)}." if isfinite(low) and isfinite(found.growth) else ""
     if isfinite(found.growth):
         return "game", f"Overtaking effort grows like (1 + tuning) to the power {found.growth:.2g}", text
     return "game", "What overtaking takes, by level of common tuning", text

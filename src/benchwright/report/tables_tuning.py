@@ -15,7 +15,7 @@ from benchwright.ranking_game.threshold_draws import ThresholdDraws
 from benchwright.ranking_game.tuning import DesignerCost, RequiredEffort
 
 Row = tuple[str, str, str, Sequence[tuple[Any, ...]], pl.DataFrame]
-PAYS = {True: "yes", False: "no", None: "cannot tell"}
+PAYS = {True: "yes", False: "no", None: "breaks even"}
 
 
 def tuning_tables(answer: GameAnswer) -> Iterator[Row]:
@@ -53,7 +53,7 @@ def _required(found: RequiredEffort) -> Row:
         ("over", "overtakes"),
         ("pair_low", f"this pair, {level} interval from", "digits"),
         ("pair_high", "to", "digits"),
-        ("low", f"least over any pair, {level} interval from", "digits"),
+        ("low", f"least in truth, {level} interval from", "digits"),
         ("high", "to", "digits"),
         ("share_below", "draws with less", "percent"),
         ("median", "median over neighbours", "digits"),
