@@ -14,7 +14,7 @@ developers (13 steps, 1,319 items, 200 draws).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 ENTRIES_AT_ONCE = 1 << 23
+EVEN = 1e-8  # relative margin within which an overtake breaks even: thresholds are found to 1e-10 of the level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,7 +171,7 @@ class DesignerCost:
         else:
             lines = [f"Tuning {n} models by {self.delta:g} at {self.price:g} costs {self.bill:g}"]
         for jump, at in ((self.untuned, 0.0), (self.tuned, self.delta)):
-            pays = {True: "pays", False: "does not pay", None: "not decided"}[jump.pays]
+            pays = {True: "pays", False: "does not pay", None: "breaks even, as far as can be told"}[jump.pays]
             lines.append(
                 f"  cheapest overtake at {at:g}: {name(jump.developer)} over {name(jump.over)}, effort"
                 f" {jump.required_effort:.4g}, cost {jump.cost:.4g} for a reward gap of {jump.reward_gap:g}: {pays}"
@@ -325,11 +326,13 @@ def _least(required: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _cheapest(game: RankingGame, delta: float) -> Jump:
-    """The overtake that costs least: of a neighbour."""
+    """The overtake that costs least, of a neighbour; at a threshold, known to rounding, it is not said to pay or not."""
     order, lower = orders(game, np.array([delta]))[0], np.arange(1, game.n)
     found = jumps_at(game, order[1:], order[:-1], delta, -np.diff(game.rewards))
     cost = np.where(np.isnan(found.cost), found.cost_low, found.cost)
-    return jump_of(order, found, lower, lower - 1, int(cost.argmin()))
+    cheapest = jump_of(order, found, lower, lower - 1, int(cost.argmin()))
+    even = abs(cheapest.margin) <= EVEN * cheapest.reward_gap
+    return replace(cheapest, pays=None) if even and cheapest.reward_gap else cheapest
 
 
 def _slopes_ratio(game: RankingGame, developer: int, over: int) -> float:
