@@ -89,7 +89,7 @@ class Assumptions:
         lines = [f"Assumptions for efforts from 0 to {self.effort_max:g}"]
         for check in self.checks:
             sure = "" if check.verdict == "violated" else f" ({check.proof})"
-            drawn = f"; in {percent(check.share)} of {self.draws} draws" if np.isfinite(check.share) else ""
+            drawn = f"; violated in {percent(check.share)} of {self.draws} draws" if np.isfinite(check.share) else ""
             lines.append(f"  {TITLES[check.assumption]}: {check.verdict}{sure}: {check.reason}{drawn}")
             lines += [f"    {self.words(check.assumption, violation)}" for violation in check.violations[:SHOWN]]
             if check.count > SHOWN:
