@@ -101,7 +101,10 @@ def _follow(slots: Slots, rewards: FloatArray, weights: FloatArray, target: floa
         aim = centring * product.mean(where=allowed) * weights
         residual = lam[:, None] - u - z
         wanted = np.where(allowed, aim - product - p * residual, 0.0)
-        dp, dlam = _newton(p, z, above, inside, wanted, allowed)
+        try:
+            dp, dlam = _newton(p, z, above, inside, wanted, allowed)
+        except np.linalg.LinAlgError:  # singular: the best so far stands
+            break
         dz = np.where(allowed, aim - product - z * dp, 0.0) / np.where(allowed, p, 1.0)
         length = min(_longest(p, dp), _longest(z, dz))
         centring = CENTRING if length > LONG else RECENTRING
