@@ -85,10 +85,10 @@ def _of_fit(found: Threshold, say: Developers) -> tuple[str, str]:
 def of_designer(bill: DesignerCost, say: Developers) -> Row:
     """Say what tuning all models takes beside the cheapest overtake."""
     n, takes = bill.game.n, number(bill.game.n * bill.delta)
-    told = "no price is given" if isnan(bill.bill) else f"which costs {number(bill.bill)}"
+    told = "; no price is given" if isnan(bill.bill) else f", which costs {number(bill.bill)}"
     before, after = (say.jump(jump) for jump in (bill.untuned, bill.tuned))
     text = (
-        f"Tuning {n} models by {number(bill.delta)} takes an effort of {takes} in all; {told}. The cheapest overtake "
+        f"Tuning {n} models by {number(bill.delta)} takes an effort of {takes} in all{told}. The cheapest overtake "
         f"without tuning, {before}; after it, {after}."
     )
     title = f"Common tuning takes the designer an effort of {takes}"

@@ -38,12 +38,13 @@ def reach(effort: float, cost: float) -> str:
 def number(value: float) -> str:
     """Return a number as sentences show it: four digits, thousands apart.
 
-    >>> number(0.25), number(1490.42), number(384668.0), number(float("inf"))
-    ('0.25', '1,490', '384,700', 'out of reach')
+    >>> number(0.25), number(999.9999), number(384668.0), number(float("inf"))
+    ('0.25', '1,000', '384,700', 'out of reach')
     """
     if isinf(value):
         return "out of reach"
-    return f"{value:.4g}" if abs(value) < 1000 else f"{float(f'{value:.4g}'):,.0f}"
+    rounded = float(f"{value:.4g}")
+    return f"{rounded:g}" if abs(rounded) < 1000 else f"{rounded:,.0f}"
 
 
 def span(low: float, high: float) -> str:

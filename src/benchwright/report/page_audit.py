@@ -62,7 +62,7 @@ def audit_page(report: AuditReport) -> Page:
         title=f"Benchmark audit: {report.source.name}",
         heading="What does this benchmark reward?",
         subtitle=f"An audit of {report.source.name}{weighed if report.weights is not None else ''}.",
-        banner=SIMULATED if report.source.simulated else None,
+        banner=_banner(report),
         findings=findings(report),
         sections=tuple(_sections(report)),
         tables=tables(report),
@@ -73,6 +73,13 @@ def audit_page(report: AuditReport) -> Page:
         provenance=tuple(_provenance(report)),
         version=report.version,
     )
+
+
+def _banner(report: AuditReport) -> str | None:
+    """Return the warning that data are simulated, None where they are not."""
+    if not report.source.simulated:
+        return None
+    return SIMULATED if report.game is None else f"{SIMULATED} The ranking game alone is no part of it."
 
 
 def _sections(report: AuditReport) -> Iterator[Section]:
@@ -94,8 +101,8 @@ def _provenance(report: AuditReport) -> Iterator[str]:
             f"{count(measured.runs.frame.height, 'run')}, {count(measured.items.height, measured.level)}. Its manifest "
             "names the logs that it was made of."
         )
-    elif not report.source.files:
-        yield "No files were read: the data were drawn by benchwright.simulate."
+    elif report.source.simulated:
+        yield "The items were drawn by benchwright.simulate, from no file."
     yield METHOD
 
 
