@@ -195,7 +195,7 @@ def test_shares_of_draws_tell_noise_from_a_crossing() -> None:
         (violation,) = found.check(name).violations
         assert (violation.share, found.check(name).share) == (0.75, 0.75)
         assert violation.ranges == one.check(name).violations[0].ranges
-    assert "; in 75 % of 4 draws" in str(found)
+    assert "; violated in 75 % of 4 draws" in str(found)
     assert found.to_frame()["share_of_draws"].to_list() == [0.75, 0.75]
     record = found.to_dict()
     assert [check["assumption"] for check in record["checks"][:3]] == ["C1", "C2", "C3"]

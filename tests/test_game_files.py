@@ -19,7 +19,17 @@ from tables import Ran, run
 GAMES = Path(__file__).resolve().parents[1] / "examples" / "games"
 Run = Callable[..., Ran]
 KEYS = {"pure_equilibrium", "unique", "profiles", "certificate", "max_regret", "just_overtake", "threshold"}
-ROW = {"rank", "required_effort", "cost", "reward_gap", "pays", "zero_effort_cost", "zero_effort_pays"}
+ROW = {
+    "rank",
+    "developer",
+    "over",
+    "required_effort",
+    "cost",
+    "reward_gap",
+    "pays",
+    "zero_effort_cost",
+    "zero_effort_pays",
+}
 THRESHOLD = {"status", "delta", "stable_intervals", "binding_pair", "margin_bound"}
 G5 = (GAMES / "g5.toml").read_text(encoding="utf-8") if GAMES.is_dir() else ""
 

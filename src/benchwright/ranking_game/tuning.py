@@ -326,7 +326,7 @@ def _least(required: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _cheapest(game: RankingGame, delta: float) -> Jump:
-    """The overtake that costs least, of a neighbour; at a threshold, known to rounding, it is not said to pay or not."""
+    """The overtake that costs least, of a neighbour; within rounding of a threshold it neither pays nor does not."""
     order, lower = orders(game, np.array([delta]))[0], np.arange(1, game.n)
     found = jumps_at(game, order[1:], order[:-1], delta, -np.diff(game.rewards))
     cost = np.where(np.isnan(found.cost), found.cost_low, found.cost)
