@@ -192,7 +192,7 @@ def effort_over_tuning(table: pl.DataFrame, unit: str) -> Chart | None:
 
 
 def share_over_tuning(table: pl.DataFrame, title: str, unit: str, *, sure: float | None = None) -> Chart | None:
-    """A probability over Delta: ``table`` has delta, share and, where it is an estimate over draws, low and high."""
+    """A share of draws over Delta: ``table`` has delta and share; the dashed line is at ``sure``."""
     if table.drop_nulls("share").height < 2:
         return None
     x = _effort("delta:Q", f"tune-before-test level ({unit})", float(table["delta"].max()))  # type: ignore[arg-type]
