@@ -48,6 +48,8 @@ def _margin(
         "found exactly and not on the grid; the solid purple line is the threshold, the dashed orange line the level "
         "in force."
     )
+    if found.crossed_intervals:
+        caption += " Where the line is above 0 and not green, the order that is published is not that of capability."
     interval = (np.nan, np.nan)
     if draws is not None:
         interval = (float(draws.interval[0]), float(draws.interval[1]))

@@ -93,15 +93,15 @@ def of_fits(fits: CurveFits, laws: LawComparison | None) -> Iterator[Row]:
 
 
 def _other_law(laws: LawComparison, used: str) -> Iterator[Row]:
-    """Say so where another law surely predicts held-out scores better than the one used."""
+    """Say so where held-out scores are predicted better, by two standard errors, than by the law used."""
     k = laws.names.index(used)
     behind, error = float(laws.behind[k]), float(laws.behind_stderr[k])
     if not abs(behind) > BEYOND_DOUBT * error:
         return
+    best = "curves without a law predict" if laws.names[0] == "monotone" else f"{laws.names[0]} predicts"
     text = (
-        f"On {laws.n_scores:,} scores held out at the end of {count(len(laws.models), 'model')}, {laws.names[0]} "
-        f"predicts better than the law used here, {used}: by {abs(behind):.2g} of mean log score (standard error "
-        f"{error:.2g}). "
-        "What is said beyond the efforts measured hangs on the law."
+        f"On {laws.n_scores:,} scores held out at the end of {count(len(laws.models), 'model')}, {best} better than "
+        f"the law used here, {used}: by {abs(behind):.2g} of mean log score (standard error {error:.2g}). What is said "
+        "beyond the efforts measured hangs on the law."
     )
-    yield "game", "Another law predicts held-out scores better", text
+    yield "game", "The law used does not predict held-out scores best", text
