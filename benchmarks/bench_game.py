@@ -15,7 +15,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "
     os.environ[variable] = "1"
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 
 import numpy as np
@@ -28,7 +28,7 @@ from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.threshold import threshold
 from stopwatch import seconds
 
-RACE_LIMIT, RACERS = 20.0, 10
+RACE_LIMIT, RACERS, MANY = 20.0, 10, 30
 NAMED_LIMIT, CALLABLE_LIMIT, THRESHOLD_LIMIT = 1.0, 5.0, 1.0
 DEVELOPERS, FITTED, RANGE = 1_000, 60, 1e5
 
@@ -69,21 +69,48 @@ def tasks() -> dict[str, tuple[Callable[[], object], float]]:
     return found
 
 
+def race_games() -> Iterator[tuple[str, RankingGame, float]]:
+    """Mixed play of 10 developers: name, game, and the exploitability asked for, as a part of the top reward."""
+    prizes = {"linear": (np.linspace(1, 0, RACERS), 1e-3), "top-heavy": (0.6 ** np.arange(RACERS), 2e-3)}
+    rng = np.random.default_rng(1)
+    curves = {
+        "even abilities": TranslationCurves(np.linspace(1, 0, RACERS), "exponential"),
+        "random abilities": TranslationCurves(rng.uniform(0, 2, RACERS), "exponential"),
+        "close abilities": TranslationCurves(rng.uniform(0, 0.2, RACERS), "hyperbolic"),
+        "curves that cross": PowerLawCurves(
+            np.sort(rng.normal(0, 1, RACERS))[::-1],
+            rng.uniform(0.4, 0.8, RACERS),
+            0.1,
+            np.sort(rng.uniform(0.7, 1, RACERS))[::-1],
+        ),
+        "callables": FunctionCurves(lambda t, e: 1 - np.exp(-(t + e)), np.linspace(1, 0, RACERS)),
+    }
+    for ability, curve in curves.items():
+        for name, (rewards, limit) in prizes.items():
+            for delta in (0.0, 2.0) if ability == "curves that cross" else (0.0,):
+                at = f" at level {delta:g}" if delta else ""
+                yield f"race, {ability}{at}, {name}", RankingGame(curve, 3 * rewards, tune_before_test=delta), limit
+
+
 def races() -> int:
     """Time mixed play, once each; return how many targets are missed."""
     missed = 0
-    abilities = {"even": np.linspace(1, 0, RACERS), "random": np.random.default_rng(1).uniform(0, 2, RACERS)}
-    prizes = {"linear": (np.linspace(1, 0, RACERS), 1e-3), "top-heavy": (0.6 ** np.arange(RACERS), 2e-3)}
-    for ability, theta in abilities.items():
-        for name, (rewards, limit) in prizes.items():
-            game = RankingGame(TranslationCurves(theta, "exponential"), 3 * rewards)
-            start = perf_counter()
-            gain = arms_race(game).exploitability / 3
-            took = perf_counter() - start
-            met = took <= RACE_LIMIT and gain <= limit
-            missed += not met
-            told = f"{took:7.3f} s   at most {RACE_LIMIT:g} s; exploitability {gain:.1e}, at most {limit:g}"
-            print(f"{f'race, {ability} abilities, {name}':<40} {told}: {'met' if met else 'MISSED'}")
+    for name, game, limit in race_games():
+        start = perf_counter()
+        found = arms_race(game)
+        took = perf_counter() - start
+        gain, inside = found.exploitability / 3, found.off_grid / 3
+        met = took <= RACE_LIMIT and gain <= limit
+        missed += not met
+        print(
+            f"{name:<46} {took:7.3f} s   at most {RACE_LIMIT:g} s; exploitability {gain:.1e}, at most {limit:g}: "
+            f"{'met' if met else 'MISSED'}; within cells {inside:.1e}"
+        )
+    theta = np.random.default_rng(2).uniform(0, 2, MANY)
+    for name, rewards in {"linear": np.linspace(1, 0, MANY), "top-heavy": 0.6 ** np.arange(MANY)}.items():
+        start = perf_counter()
+        gain = arms_race(RankingGame(TranslationCurves(theta, "exponential"), 3 * rewards)).exploitability / 3
+        print(f"{f'race of {MANY}, {name}':<46} {perf_counter() - start:7.3f} s   exploitability {gain:.1e}")
     return missed
 
 
@@ -93,7 +120,7 @@ def main() -> int:
     for name, (task, limit) in tasks().items():
         took = seconds(task)
         missed += took > limit
-        print(f"{name:<40} {took:7.3f} s   at most {limit:g} s: {'met' if took <= limit else 'MISSED'}")
+        print(f"{name:<46} {took:7.3f} s   at most {limit:g} s: {'met' if took <= limit else 'MISSED'}")
     return int(missed > 0)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from benchwright.errors import UsageError
 from benchwright.ranking_game.best_replies import best_replies
-from benchwright.ranking_game.forms import TranslationCurves
+from benchwright.ranking_game.costs import PowerCosts
+from benchwright.ranking_game.forms import PowerLawCurves, TranslationCurves
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.regret import max_regret
 from tables import run
@@ -42,6 +43,20 @@ def test_a_game_with_an_equilibrium_comes_to_rest(seed: int | None) -> None:
     assert found.ended == "rest"
     assert found.profile.tolist() == [0.0, 0.0, 0.0]
     assert best_replies(CALM).moves == ()
+
+
+def test_fitted_curves_that_cross_go_round_or_rest() -> None:
+    curves = PowerLawCurves([0.5, 0.0, 0.2], [0.6, 0.5, 0.3], 0.1, [0.9, 0.85, 0.8], [3.0, 2.0, 1.0])
+    game = RankingGame(curves, [3.0, 1.0, 0.0], costs=PowerCosts(0.5))
+    found = best_replies(game)
+    assert found.ended == "cycle"
+    assert {move.developer for move in found.cycle} == {0, 1, 2}
+    assert all(0 <= move.score <= 1 and move.gain > 0 for move in found.cycle)
+    efforts = found.profile.copy()  # the cycle closes
+    for move in found.cycle:
+        efforts[move.developer] = move.effort
+    assert efforts.tolist() == found.profile.tolist()
+    assert best_replies(game.at(10_000.0)).ended == "rest"
 
 
 def test_the_order_of_moves_is_seeded_and_capped() -> None:

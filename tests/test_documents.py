@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -71,6 +72,8 @@ def test_commands_of_the_readme_run(
         monkeypatch.setenv("BENCHWRIGHT_DATA", str(shared / "data"))
     if "runs/" in command or "panel/" in command:
         a_log_and_its_panel(tmp_path, ingested=" ingest " not in command)
+    if "examples/" in command:
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
     line, _, into = command.partition(" > ")
     monkeypatch.setattr(sys, "argv", ["benchwright", *shlex.split(line)[1:]])
     with pytest.raises(SystemExit) as left:

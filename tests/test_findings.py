@@ -21,6 +21,7 @@ from benchwright.report.contents import AuditReport
 from benchwright.report.figures import figures
 from benchwright.report.findings import findings
 from benchwright.report.html import render_page
+from benchwright.report.page_audit import audit_page
 from benchwright.report.summary import summary_text
 from benchwright.report.tables import tables
 from benchwright.simulate import Simulation, simulate_item_tables
@@ -56,7 +57,7 @@ def drawn(report: AuditReport) -> set[str]:
     all_figures = figures(report)
     for figure in all_figures:
         json.loads(figure.for_page())
-    page = render_page(report, all_figures, "")
+    page = render_page(audit_page(report), all_figures, "")
     assert page.count("<figure") == len(all_figures)
     json.loads(summary_text(report))
     for table in tables(report):

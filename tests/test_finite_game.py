@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from benchwright.errors import UsageError
+from benchwright.ranking_game._mixed import contest_equilibrium
 from benchwright.ranking_game.finite import FiniteGame, solve_finite
 
 F = Fraction
@@ -127,3 +128,42 @@ def test_bad_input(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(UsageError) as caught:
         FiniteGame(given.pop("rewards"), **given)
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_one_pass_finds_an_equilibrium_of_a_contest(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, costs = (
+        [[F(int(value), 10) for value in rng.integers(0, 12, size)] for size in sizes]
+        for sizes in [rng.integers(1, 5, 2)] * 2
+    )
+    if seed % 2:
+        scores, costs = ([sorted(row) for row in table] for table in (scores, costs))
+    game = FiniteGame([1, 0], efforts=scores, costs=costs, ties="capability")
+    x, y = (tuple(row) for row in contest_equilibrium(F(1), game.scores or (), game.costs))
+    assert sum(x) == sum(y) == 1
+    assert min(x + y) >= 0
+    for mine, theirs, i in ((x, y, 0), (y, x, 1)):
+        earned = [
+            sum(q * game.payoff((k, m) if i == 0 else (m, k), i) for m, q in enumerate(theirs))
+            for k in range(len(mine))
+        ]
+        assert sum(p * value for p, value in zip(mine, earned, strict=True)) == max(earned)
+    everything = solve_finite(game).mixed
+    assert everything is not None
+    if len(everything) == 1:
+        assert everything[0].strategies == (x, y)
+
+
+def test_many_levels_have_one_mixed_equilibrium_told() -> None:
+    levels = [F(k, 20) for k in range(23)]
+    game = FiniteGame(
+        [1, 0], efforts=levels, costs=levels, scores=[[F(1, 3) + e for e in levels], levels], ties="capability"
+    )
+    found = solve_finite(game)
+    assert found.pure == ()
+    assert found.mixed is not None and len(found.mixed) == 1  # noqa: PT018
+    assert not found.all_mixed
+    assert "there may be more mixed equilibria" in str(found)
+    shared_ties = FiniteGame([1, 0], efforts=levels, costs=levels)
+    assert solve_finite(shared_ties).mixed is None

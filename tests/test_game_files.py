@@ -11,14 +11,25 @@ import numpy as np
 import pytest
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game.files import answer_game, read_game
+from benchwright.ranking_game.answer import PARTS, answer_game
+from benchwright.ranking_game.files import GameFile, read_game
 from benchwright.ranking_game.game import RankingGame
 from tables import Ran, run
 
 GAMES = Path(__file__).resolve().parents[1] / "examples" / "games"
 Run = Callable[..., Ran]
 KEYS = {"pure_equilibrium", "unique", "profiles", "certificate", "max_regret", "just_overtake", "threshold"}
-ROW = {"rank", "required_effort", "cost", "reward_gap", "pays", "zero_effort_cost", "zero_effort_pays"}
+ROW = {
+    "rank",
+    "developer",
+    "over",
+    "required_effort",
+    "cost",
+    "reward_gap",
+    "pays",
+    "zero_effort_cost",
+    "zero_effort_pays",
+}
 THRESHOLD = {"status", "delta", "stable_intervals", "binding_pair", "margin_bound"}
 G5 = (GAMES / "g5.toml").read_text(encoding="utf-8") if GAMES.is_dir() else ""
 
@@ -121,6 +132,7 @@ efforts = [0, 1, 2]
         encoding="utf-8",
     )
     read = read_game(file)
+    assert isinstance(read, GameFile)
     assert isinstance(read.game, RankingGame)
     assert read.game.names == ("small", "large", "developer 3")
     assert read.game.order.tolist() == [1, 2, 0]
@@ -170,6 +182,29 @@ def test_files_that_make_no_game(cli: Run, tmp_path: Path, old: str, new: str, t
     assert (ran.code, ran.out) == (2, "")
     for text in ("error: broken.toml: " if "TOML" not in texts[0] else "broken.toml: ", *texts):
         assert text in ran.err
+
+
+def test_rewards_by_form(tmp_path: Path) -> None:
+    file = tmp_path / "game.toml"
+    for form, rewards in (("per-rank", [3.0, 0.0]), ("linear", [3.0, 0.0]), ("geometric", [3.0, 1.5])):
+        given = {"per-rank": "gap = 3", "linear": "top = 3", "geometric": "top = 3, ratio = 0.5"}[form]
+        text = G5.replace("rewards = [2.0, 0.0]", f'rewards = {{ form = "{form}", {given} }}')
+        file.write_text(text, encoding="utf-8")
+        read = read_game(file)
+        assert isinstance(read, GameFile)
+        assert isinstance(read.game, RankingGame)
+        assert read.game.rewards.tolist() == rewards
+
+
+def test_every_part_has_its_key(cli: Run) -> None:
+    """What was not asked for, or a stated game has not, is null."""
+    answer = json.loads(cli("game", GAMES / "g5.toml", "--json").out)
+    assert set(answer) >= set(PARTS)
+    assert answer["safe_gap"]["gap"] == pytest.approx(1.0)
+    assert [key for key in PARTS if answer[key] is not None] == ["threshold", "safe_gap"]
+    race = json.loads(cli("game", GAMES / "g5.toml", "--race", "--json").out)
+    assert race["arms_race"] is not None
+    assert race["best_replies"] is not None
 
 
 def test_one_developer_is_no_ranking(tmp_path: Path) -> None:

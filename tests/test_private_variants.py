@@ -10,7 +10,13 @@ import polars as pl
 import pytest
 
 from benchwright.errors import DataError, UsageError
-from benchwright.ranking_game.private_variants import expected_maximum, panel_lift, report_variants, variants_to_explain
+from benchwright.ranking_game.private_variants import (
+    expected_maximum,
+    panel_lift,
+    report_item_variants,
+    report_variants,
+    variants_to_explain,
+)
 
 ROWS = {"developer": ["a", "a", "b"], "n_items": [100, 100, 100], "score": [0.5, 0.6, 0.55], "public": [0, 1, 1]}
 
@@ -81,3 +87,63 @@ def test_bad_arguments() -> None:
         report_variants(pl.DataFrame(ROWS).clear())
     with pytest.raises(UsageError, match="must hold a variant and an item"):
         panel_lift(np.empty((2, 0)), rng=np.random.default_rng())
+
+
+def item_rows(scores: np.ndarray, developer: str = "a", **columns: Any) -> pl.DataFrame:
+    """One row a variant and item of a (variants, items) table."""
+    variants, items = scores.shape
+    table = {"developer": developer, "variant": np.repeat(np.arange(variants), items).astype(str)}
+    table |= {"doc_id": np.tile(np.arange(items), variants).astype(str), "score": scores.ravel()}
+    return pl.DataFrame(table | columns)
+
+
+def test_variants_that_share_items_have_less_luck() -> None:
+    """Against simulation: the mean lead of the best of n variants that agree on most items over their common worth."""
+    rng, m, n, agree = np.random.default_rng(1), 400, 4, 0.7
+
+    def draw() -> np.ndarray:
+        common = rng.random(m) < 0.6
+        return np.where(rng.random((n, m)) < agree, common, rng.random((n, m)) < 0.6) * 1.0
+
+    truth = float(np.mean([(x := draw().mean(axis=1)).max() - x.mean() for _ in range(3000)]))
+    luck = [report_item_variants(item_rows(draw()), rng=rng, replicates=300).lift[0] for _ in range(40)]
+    assert np.mean(luck) == pytest.approx(truth, rel=0.1)
+    assert truth < 0.9 * (0.24 / m) ** 0.5 * expected_maximum(n)
+
+
+def test_report_of_item_scores() -> None:
+    rng = np.random.default_rng(2)
+    many = item_rows((rng.random((3, 50)) < 0.6) * 1.0, "many", public=[0] * 50 + [1] * 100)
+    one = item_rows((rng.random((1, 50)) < 0.5) * 1.0, "one", public=[1] * 50)
+    missing = pl.concat([many, one]).filter((pl.col("variant") != "1") | (pl.col("doc_id") != "7"))
+    found = report_item_variants(missing, rng=rng)
+    place = found.developers.index("many")
+    kept = many.filter(pl.col("doc_id") != "7").group_by("variant", maintain_order=True).agg(pl.col("score").mean())
+    assert found.best[place] == pytest.approx(max(kept["score"][1:]))
+    assert found.mean[place] == pytest.approx(kept["score"].mean())
+    assert found.lift[1 - place] == 0.0
+    assert any("1 of 50 items not common to all left out" in note for note in found.notes)
+    assert found.notes[0] in str(found)
+    assert found.to_dict()["notes"] == list(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"score": 2.0}, DataError, r"scores must lie in \[0, 1\]"),
+        ({"doc_id": "0"}, DataError, "a, 0: item 0 is there twice"),
+        ({"public": 0}, DataError, "a has no public submission"),
+        ({"variant": ["0", "0", "1", "1"], "doc_id": ["0", "1", "2", "3"]}, DataError, "no item in common"),
+        ({"score": None}, UsageError, "lack the column.s. score"),
+    ],
+)
+def test_bad_item_scores(change: dict[str, Any], error: type[Exception], text: str) -> None:
+    rows = item_rows(np.array([[0.0, 1.0], [1.0, 1.0]]))
+    if change.get("score", 0) is None:
+        rows = rows.drop("score")
+    else:
+        rows = rows.with_columns(
+            **{name: pl.Series(value) if isinstance(value, list) else pl.lit(value) for name, value in change.items()}
+        )
+    with pytest.raises(error, match=text):
+        report_item_variants(rows, rng=np.random.default_rng())

@@ -285,7 +285,7 @@ def test_shared_ties_follow_the_criterion_for_named_forms_only() -> None:
 def test_results_print_and_tabulate() -> None:
     found: GameSolution = solve(RankingGame(EXPONENTIAL, [1.0, 0.0], names=("=a", "b")))
     assert "b overtakes =a at any effort above 0.5" in str(found)
-    assert found.to_frame().rows() == [("b", 2, 0.5, 0.5, 1.0, True, 0.5, True)]
+    assert found.to_frame().rows() == [(2, "b", "=a", 0.5, 0.5, 1.0, True, 0.5, True)]
     unreachable = solve(RankingGame(PowerLawCurves([0.0, 0.0], 1.0, 0.0, [0.9, 0.4]), [1.0, 0.0]))
     assert unreachable.pure_equilibrium == "exists"
     assert unreachable.to_dict()["just_overtake"][0]["required_effort"] is None
@@ -330,3 +330,11 @@ def test_bad_input(make: Any, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         make()
     assert text in str(caught.value)
+
+
+def test_neighbours_are_named_in_the_published_order_where_curves_cross() -> None:
+    curves = PowerLawCurves([-3.0, 0.0], [2.0, 0.5], capability=[2.0, 1.0])  # the more capable starts lower
+    found = solve(RankingGame(curves, [1.0, 0.0], names=("late", "early")))
+    row = found.just_overtake[0]
+    assert (found.published_order, row.developer, row.over) == ((1, 0), 0, 1)
+    assert found.to_frame().select("developer", "over").row(0) == ("late", "early")

@@ -25,11 +25,20 @@ if TYPE_CHECKING:
     from benchwright.board.scheme import WeightScheme, read_scheme
     from benchwright.board.values import BoardValues
     from benchwright.config import Config, load_config
+    from benchwright.curves.comparison import compare_laws
+    from benchwright.curves.fit import fit_curves
+    from benchwright.curves.reading import read_effort_scores
+    from benchwright.curves.scores import EffortScores
     from benchwright.datasets import list_datasets, load_dataset
     from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, NoWeightsError, UsageError
     from benchwright.estimating.estimates import PanelEstimates, estimate_panel
     from benchwright.judge.activity_scores import ActivityScores, activity_scores
     from benchwright.judge.agreement import Agreement, judge_agreement
+    from benchwright.judge.definitions import read_activities
+    from benchwright.judge.plan import plan_judging
+    from benchwright.judge.results import JudgeRun
+    from benchwright.judge.run import judge_items
+    from benchwright.judge.settings import JudgeSettings
     from benchwright.logs.item_tables import ItemTables, read_item_tables
     from benchwright.logs.judge_loadings import read_loadings
     from benchwright.logs.rater_loadings import read_raters
@@ -54,7 +63,9 @@ if TYPE_CHECKING:
     from benchwright.ranking_game.files import read_game
     from benchwright.ranking_game.finite import FiniteGame, solve_finite
     from benchwright.ranking_game.game import RankingGame
-    from benchwright.report.build import write_report, write_weights
+    from benchwright.ranking_game.inputs import answer_file
+    from benchwright.ranking_game.threshold import threshold
+    from benchwright.report.build import write_game_report, write_report, write_weights
     from benchwright.simulate import PanelSimulation, Simulation, draw_panel, simulate_item_tables
 
 _HOME = {
@@ -110,6 +121,18 @@ _HOME = {
     "FiniteGame": "ranking_game.finite",
     "solve_finite": "ranking_game.finite",
     "read_game": "ranking_game.files",
+    "threshold": "ranking_game.threshold",
+    "answer_file": "ranking_game.inputs",
+    "judge_items": "judge.run",
+    "JudgeRun": "judge.results",
+    "JudgeSettings": "judge.settings",
+    "plan_judging": "judge.plan",
+    "read_activities": "judge.definitions",
+    "write_game_report": "report.build",
+    "EffortScores": "curves.scores",
+    "read_effort_scores": "curves.reading",
+    "fit_curves": "curves.fit",
+    "compare_laws": "curves.comparison",
     "Simulation": "simulate",
     "simulate_item_tables": "simulate",
     "PanelSimulation": "simulate",
@@ -131,11 +154,14 @@ __all__ = [
     "ConfigError",
     "Constraints",
     "DataError",
+    "EffortScores",
     "FetchError",
     "FiniteGame",
     "GroupShares",
     "ItemAggregation",
     "ItemTables",
+    "JudgeRun",
+    "JudgeSettings",
     "Leaderboard",
     "NoWeightsError",
     "OptimalWeights",
@@ -151,20 +177,27 @@ __all__ = [
     "activity_scores",
     "add_models",
     "aggregate",
+    "answer_file",
     "audit",
     "calibrate_curvature",
     "compare",
+    "compare_laws",
     "compare_models",
     "draw_panel",
     "estimate_panel",
     "evaluate_scheme",
+    "fit_curves",
     "judge_agreement",
+    "judge_items",
     "list_datasets",
     "load_config",
     "load_dataset",
     "optimal_weights",
     "other_rules",
+    "plan_judging",
     "price_of",
+    "read_activities",
+    "read_effort_scores",
     "read_game",
     "read_item_tables",
     "read_loadings",
@@ -178,11 +211,13 @@ __all__ = [
     "simulate_item_tables",
     "solve",
     "solve_finite",
+    "threshold",
     "weight_sensitivity",
     "weight_uncertainty",
     "welfare_path",
     "write_board",
     "write_changes",
+    "write_game_report",
     "write_report",
     "write_weights",
 ]

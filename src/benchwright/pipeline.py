@@ -29,6 +29,7 @@ from benchwright.mechanism.item_groups import FILES
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
 from benchwright.mechanism.welfare_sources import read_welfare_sources
 from benchwright.panel.ingest import MANIFEST
+from benchwright.ranking_game.inputs import GameResult, answer_file
 from benchwright.report.contents import NO_SCORES, AuditReport
 from benchwright.report.weight_files import published_scheme
 from benchwright.simulate import simulate_item_tables
@@ -48,6 +49,7 @@ def audit(
     activities: str | Path | None = None,
     runs: str | Path | None = None,
     engine: str = "polars",
+    game: GameResult | str | Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
     """Audit the items of a source and solve for the weights of its score.
@@ -76,6 +78,8 @@ def audit(
         For a panel: a table that says of its runs what the logs do not (seed, axis, dose, ...).
     engine
         For a panel: what computes, ``polars``, ``duckdb`` or ``spark``.
+    game
+        The ranking game of the same board: an answer, or a file that ``benchwright game`` reads.
     progress
         Called with a short text at each step.
 
@@ -97,6 +101,7 @@ def audit(
     """
     choices = Config() if config is None else config
     say = (lambda _: None) if progress is None else progress
+    played, game_file = _game(game, say)
     say("reading")
     estimates = None
     judged = _Judged(tuple(judges), tuple(loadings), activities)
@@ -117,6 +122,8 @@ def audit(
     if weights is not None:
         own, file = read_user_weights(weights)
         tables = _with_file(tables, file)
+    if game_file is not None:
+        tables = _with_file(tables, game_file)
     say("audit")
     items = audit_items(tables, choices, estimates=estimates)
     tables = _with_named_files(tables, choices)
@@ -124,7 +131,7 @@ def audit(
     weighed, why = _weigh(items, choices, own, estimates, tables)
     say("leaderboard")
     board, no_board = _board(weighed, why, estimates, choices)
-    return AuditReport(tables, items, weighed, why, choices, __version__, estimates, board, no_board)
+    return AuditReport(tables, items, weighed, why, choices, __version__, estimates, board, no_board, played)
 
 
 def is_panel(source: str | Path) -> bool:
@@ -242,6 +249,17 @@ def _with_named_files(tables: ItemTables, config: Config) -> ItemTables:
             raise DataError(f"{name} cannot be used", faults=faults)
         tables = _with_file(tables, source[1])
     return tables
+
+
+def _game(
+    game: GameResult | str | Path | None, say: Callable[[str], None]
+) -> tuple[GameResult | None, SourceFile | None]:
+    """Return what a ranking game says, and the file it was read from where it is given as one."""
+    if game is None or not isinstance(game, str | Path):
+        return game, None
+    answer, path = answer_file(game, progress=say), Path(game)
+    read = read_source(path, []) if path.is_file() else None
+    return answer, None if read is None else read[1]
 
 
 def _weigh(

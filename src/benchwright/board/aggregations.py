@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
 from benchwright.board import _aggregations as kernels
-from benchwright.board.names import listed
+from benchwright.panel.names import listed
 
 Unit = Literal["task", "item"]
 ELO_BATTLES = 100_000

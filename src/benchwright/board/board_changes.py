@@ -21,10 +21,11 @@ from benchwright._json import json_safe
 from benchwright._words import count
 from benchwright.board import _board as kernel
 from benchwright.board._aggregations import tau_b
-from benchwright.board.names import listed, shown, table_text
 from benchwright.board.release import ItemScores, ranks
+from benchwright.board.table_text import table_text
 from benchwright.board.values import BoardValues
 from benchwright.errors import DataError
+from benchwright.panel.names import listed, shown
 
 SHOWN = 10
 ALPHA = 0.05

@@ -14,10 +14,11 @@ from benchwright._csv import inert
 from benchwright._json import json_safe
 from benchwright._staging import Output
 from benchwright.board.board_changes import BoardChanges, board_changes
-from benchwright.board.names import listed, shown, table_text
 from benchwright.board.release import ItemScores, Kind, Release, per_task, read_release
+from benchwright.board.table_text import table_text
 from benchwright.board.weight_changes import WeightChanges, weight_changes
 from benchwright.errors import UsageError
+from benchwright.panel.names import listed, shown
 
 WORDS: dict[Kind, str] = {"report": "a report", "weights": "weights", "board": "a board"}
 SHOWN = ("weights.efficiency.", "weights.alignment_sign.")  # figures that the printed text shows; the tables have all

@@ -19,7 +19,6 @@ import polars as pl
 from benchwright._check import FloatArray
 from benchwright.board._aggregations import present_mean
 from benchwright.board.folder import VALUES, FrozenBoard, read_board
-from benchwright.board.names import listed
 from benchwright.board.scheme import WeightScheme, matched_weights, read_scheme
 from benchwright.board.sources import source_values
 from benchwright.board.values import BoardValues
@@ -28,6 +27,7 @@ from benchwright.logs.source_file import read_source
 from benchwright.logs.tabular import Column, Table, header, parse_table
 from benchwright.mechanism.results import shares_of
 from benchwright.panel.ingest import MANIFEST
+from benchwright.panel.names import listed
 
 Kind = Literal["report", "weights", "board"]
 SUMMARY, WEIGHTS, SCHEME = "summary.json", "weights.csv", "scheme.json"

@@ -13,7 +13,6 @@ import polars as pl
 from benchwright._check import FloatArray
 from benchwright._words import count
 from benchwright.board.folder import read_board
-from benchwright.board.names import listed, shown
 from benchwright.board.results import Leaderboard
 from benchwright.board.rules import Missing, ScoringRules
 from benchwright.board.scales import Scale, ScaleRule, read_bounds, read_chance, within_unit
@@ -26,6 +25,7 @@ from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.tabular import Column
 from benchwright.logs.user_weights import read_side_table
 from benchwright.panel.item_values import Errors
+from benchwright.panel.names import listed, shown
 from benchwright.panel.panel import Panel, Repeated
 
 FLAGS = (

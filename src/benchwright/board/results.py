@@ -11,11 +11,12 @@ import polars as pl
 from benchwright import __version__
 from benchwright._json import json_safe
 from benchwright._words import count
-from benchwright.board.names import listed, shown, table_text
 from benchwright.board.rules import ScoringRules
 from benchwright.board.scales import Scale
 from benchwright.board.scheme import WeightScheme
+from benchwright.board.table_text import table_text
 from benchwright.board.values import BoardValues
+from benchwright.panel.names import listed, shown
 
 SHOWN = 50  # models that are printed
 PRINTED = ("model", "score", "standard_error", "rank", "rank_lo", "rank_hi", "tie_group", "uniform_rank", "rank_change")

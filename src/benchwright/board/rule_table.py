@@ -16,14 +16,15 @@ from benchwright._json import json_safe
 from benchwright._words import count
 from benchwright.board import _aggregations as kernels
 from benchwright.board.aggregations import NAMED, RULES, Cells, Rule, Unit
-from benchwright.board.names import listed, shown, table_text
 from benchwright.board.results import policy_text
 from benchwright.board.rules import Missing, ScoringRules
 from benchwright.board.scales import Scale, ScaleRule, board_scale
 from benchwright.board.scheme import WeightScheme, matched_weights
+from benchwright.board.table_text import table_text
 from benchwright.board.values import BoardValues
 from benchwright.board.weighing import weigh
 from benchwright.errors import UsageError
+from benchwright.panel.names import listed, shown
 
 CORRECTION = "Bonferroni over all pairs of ranked models"
 ALPHA = 0.05

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright._words import count
-from benchwright.board.names import listed, shown
 from benchwright.board.values import BoardValues
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.tabular import Column
 from benchwright.logs.user_weights import read_side_table
 from benchwright.panel.item_values import IntArray
+from benchwright.panel.names import listed, shown
 
 ScaleRule = Literal["none", "minmax", "zscore", "bounds", "chance"]
 CHOICES = "choose --scale minmax or zscore, give --bounds FILE (task,low,high), or name other tasks with --task"

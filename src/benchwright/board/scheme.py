@@ -22,11 +22,11 @@ import polars as pl
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright._words import count, percent
-from benchwright.board.names import listed
 from benchwright.board.values import BoardValues, Level
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.source_file import read_source
 from benchwright.logs.user_weights import read_weight_table
+from benchwright.panel.names import listed
 
 FORMAT = 1
 LOST_LIMIT = 0.05  # share of the sum of |weight| that may fit no item of the board

@@ -11,13 +11,13 @@ from typing import Any
 
 from benchwright._words import count
 from benchwright.board.folder import TABLE, VALUES, read_board
-from benchwright.board.names import shown
 from benchwright.board.values import BoardValues, LevelChoice, board_values, picked_models, picked_tasks
 from benchwright.errors import UsageError
 from benchwright.logs.item_layer import layer_path
 from benchwright.logs.tabular import header
 from benchwright.panel.ingest import MANIFEST, read_logs
 from benchwright.panel.item_values import Errors
+from benchwright.panel.names import shown
 from benchwright.panel.panel import Panel, Repeated
 
 Source = str | Path | Panel | BoardValues | Sequence[str | Path]

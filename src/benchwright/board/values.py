@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
 from benchwright._words import count
-from benchwright.board.names import listed, shown
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.score_values import direction
 from benchwright.panel.derived import LOWER_IS_BETTER, is_derived
@@ -26,6 +25,7 @@ from benchwright.panel.item_values import (
     entry_name,
     measure_name,
 )
+from benchwright.panel.names import listed, matching, shown
 from benchwright.panel.panel import Panel, Repeated
 from benchwright.panel.scores import version_notes
 
@@ -222,7 +222,7 @@ def board_values(
         hint = f"choose --level {other}, or read logs that have them"
         raise DataError(f"the panel has no {'item rows' if chosen == 'item' else 'task scores'}", hint=hint)
     names = cells["task"].unique().sort().to_list()
-    kept = names if tasks is None else _matching("task", names, tasks)
+    kept = names if tasks is None else matching("task", names, tasks)
     table = _item_level(panel, metric, kept, errors, repeated) if chosen == "item" else _task_level(panel, metric, kept)
     picked = picked_models(table, models=models, setting=setting)
     picked = picked.select(np.asarray(np.isfinite(picked.values).any(axis=1)))
@@ -243,13 +243,13 @@ def picked_models(
         if not entries:
             raise UsageError(f"no entry has the setting `{setting}`", hint=f"entries: {listed(values.models, 10)}")
     if models is not None:
-        entries = _matching("entry", entries, models)
+        entries = matching("entry", entries, models)
     return values.select(models=[values.models.index(name) for name in entries])
 
 
 def picked_tasks(values: BoardValues, tasks: Sequence[str]) -> BoardValues:
     """Return the values of the tasks that match, see :func:`board_values`."""
-    kept = _matching("task", list(values.tasks), tasks)
+    kept = matching("task", list(values.tasks), tasks)
     return values.select(values.items["task"].is_in(kept).to_numpy())
 
 
@@ -353,24 +353,3 @@ def _stated_only(panel: Panel, entries: list[str], tasks: list[str]) -> list[str
 
 def _left_out(lacking: list[str]) -> str:
     return f"without this metric, and left out: {listed(lacking, 10)}; --metric names another"
-
-
-def _matching(what: str, names: list[str], patterns: Sequence[str]) -> list[str]:
-    """Return the names that match any of the patterns and none of those that begin with ``!``, in their order."""
-    given = [patterns] if isinstance(patterns, str) else list(patterns)
-    wanted = [pattern for pattern in given if not pattern.startswith("!")] or ["*"]
-    kept = set().union(*(_matches(what, names, pattern) for pattern in wanted))
-    for pattern in given:
-        if pattern.startswith("!"):
-            kept -= _matches(what, names, pattern[1:])
-    if not kept:
-        raise UsageError(f"every {what} is left out by {', '.join(given)}", hint="name some to keep")
-    return [name for name in names if name in kept]
-
-
-def _matches(what: str, names: list[str], pattern: str) -> set[str]:
-    regex = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-    found = {name for name in names if regex.fullmatch(name)}
-    if not found:
-        raise UsageError(f"no {what} is named `{pattern}`", hint=f"there are: {listed(names, 10)}")
-    return found

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from benchwright._check import FloatArray
 from benchwright._words import count, percent
 from benchwright.board import _board as kernel
-from benchwright.board.names import listed, shown
 from benchwright.board.rules import ScoringRules
 from benchwright.board.scales import Scale, board_scale
 from benchwright.board.scheme import WeightScheme, matched_weights, uniform_scheme
 from benchwright.board.uncertainty import Trust, trust_sampled, trust_stated
 from benchwright.board.values import BoardValues
 from benchwright.errors import DataError, UsageError
+from benchwright.panel.names import listed, shown
 
 Flags = NDArray[np.bool_]
 NEARLY_CANCEL = 0.1  # of the sum of |weight|: below it scores are far from the scale of the values

@@ -21,8 +21,9 @@ from scipy import stats
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright._words import count, percent
-from benchwright.board.names import listed, shown, table_text
+from benchwright.board.table_text import table_text
 from benchwright.errors import DataError
+from benchwright.panel.names import listed, shown
 
 SHOWN = 5
 ROUNDING = 1e-9

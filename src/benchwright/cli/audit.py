@@ -52,6 +52,9 @@ def audit(
     welfare: Welfare = None,
     loadings: Loadings = None,
     activities: Activities = None,
+    game: Annotated[
+        Path | None, typer.Option(help="Add the ranking game: a game file, scores by effort, or score tables.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="Panel: what computes: polars, duckdb or spark.")] = "polars",
     no_report: Annotated[bool, typer.Option("--no-report", help="Leave report.html out.")] = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave figures/ out.")] = False,
@@ -84,6 +87,7 @@ def audit(
         activities=activities,
         runs=runs,
         engine=engine,
+        game=game,
         progress=say,
     )
     write_report(report, out, page=not no_report, figures=not no_figures, overwrite=overwrite, progress=say)

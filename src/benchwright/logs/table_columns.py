@@ -30,7 +30,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "seed": ("seed", "random_seed", "train_seed", "training_seed"),
     "step": ("step", "checkpoint", "global_step", "training_step", "train_step"),
     "axis": ("axis", "training_axis"),
-    "dose": ("dose",),
+    "dose": ("dose", "effort"),
     "dose_unit": ("dose_unit", "doses_in"),
     "tokens": ("tokens_seen", "train_tokens", "training_tokens"),
     "time": ("tstamp", "timestamp", "datetime", "created_at", "created", "date", "time"),

@@ -1,18 +1,26 @@
-"""Mixed equilibria of a two-player game in exact arithmetic: vertices of both best-reply polytopes, matched by labels.
+"""Mixed equilibria of two players: all extreme ones of any game, and one of a contest on effort levels.
 
-Player 1's x (K1) lies in P = {x >= 0, B'x <= 1}, player 2's y (K2) in Q = {Ay <= 1, y >= 0}, payoffs A, B > 0, both
-(K1, K2). A vertex carries the labels of its tight constraints: own strategies not used, other's strategies that are
-best replies. A pair of vertices other than the origins that carries all K1 + K2 labels is, scaled to sum 1, an
+All: player 1's x (K1) lies in P = {x >= 0, B'x <= 1}, player 2's y (K2) in Q = {Ay <= 1, y >= 0}, payoffs A, B > 0,
+both (K1, K2). A vertex carries the labels of its tight constraints: own strategies not used, other's strategies that
+are best replies. A pair of vertices other than the origins that carries all K1 + K2 labels is, scaled to sum 1, an
 equilibrium, and every equilibrium is a mixture of such pairs (von Stengel, in Nisan et al. 2007, chapter 3).
+
+One of a contest: let the developers answer each other with the cheapest level that wins, from their cheapest levels on,
+as long as it costs less than the reward gap. Against a rival who plays only these levels any other costs more than the
+one below it that wins as often, so that an equilibrium on them is one of the game. On them each level wins against one
+more level of the rival than the one before, so that the costs of one developer give the chances of the other.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
+from typing import Any
 
 Row = tuple[Fraction, ...]
+Levels = Sequence[Sequence[Any]]  # fractions or floats, one sequence a developer
 
 
 def extreme_equilibria(A: Sequence[Sequence[Fraction]], B: Sequence[Sequence[Fraction]]) -> list[tuple[Row, Row]]:
@@ -33,6 +41,46 @@ def extreme_equilibria(A: Sequence[Sequence[Fraction]], B: Sequence[Sequence[Fra
             if labels == everything and any(x) and any(y):
                 found.append((_share(x), _share(y)))
     return sorted(found, reverse=True)
+
+
+def contest_equilibrium(gap: Any, scores: Levels, costs: Levels) -> list[list[Any]]:
+    """Return one equilibrium of a contest of two: chances of each developer's levels, in the arithmetic of the input.
+
+    The higher score wins the reward ``gap`` > 0, ties go to the first developer. Levels may come in any order; K of
+    them take O(K log K).
+    """
+    kept = [_undominated(*row) for row in zip(scores, costs, strict=True)]
+    value = [[row[k] for k in keep] for row, keep in zip(scores, kept, strict=True)]
+    extra = [[row[k] - row[keep[0]] for k in keep] for row, keep in zip(costs, kept, strict=True)]
+    ahead = 0 if value[0][0] >= value[1][0] else 1
+    reach = bisect_left, bisect_right  # to win, the first developer must reach a score, the second exceed it
+    chain = [0], [0]
+    mover, top = 1 - ahead, value[ahead][0]
+    while (k := reach[mover](value[mover], top)) < len(value[mover]) and extra[mover][k] < gap:
+        chain[mover].append(k)
+        mover, top = 1 - mover, value[mover][k]
+    first, second = ([extra[who][k] / gap for k in chain[who]] for who in (ahead, 1 - ahead))
+    none, one = gap - gap, gap / gap
+    # chances to play at most a level: the rival's cost of the next one, which beats it, and its payoff, by gap
+    if mover == ahead:  # who was behind ends on top
+        up_to = [[one - second[-1] + cost for cost in second[1:]], [*first, one]]
+    else:
+        up_to = [[*second[1:], one], [one - first[-1] + cost for cost in first]]
+    result = [[none] * len(row) for row in costs]
+    for who, below in zip((ahead, 1 - ahead), up_to, strict=True):
+        shares = [below[0], *(b - a for a, b in pairwise(below))]
+        for k, share in zip(chain[who], shares, strict=True):
+            result[who][kept[who][k]] = share
+    return result
+
+
+def _undominated(scores: Sequence[Any], costs: Sequence[Any]) -> list[int]:
+    """Return the levels that score more than all cheaper ones, cheapest first."""
+    kept: list[int] = []
+    for k in sorted(range(len(costs)), key=lambda k: (costs[k], -scores[k])):
+        if not kept or scores[k] > scores[kept[-1]]:
+            kept.append(k)
+    return kept
 
 
 def _share(x: Row) -> Row:

@@ -1,14 +1,9 @@
 """What a ranking costs where no pure equilibrium exists: mixed play, spend, and how often the board is wrong.
 
-Two developers have a closed form. Let G be the reward gap, k(x) the effort with which the weaker just overtakes the
-stronger at effort x, c_W and c_S their costs, and xbar the effort with c_W(k(xbar)) = G. Where costs strictly increase
-from 0, curves strictly increase, c_W(k(0)) < G and c_S(xbar) <= G,
-
-    stronger:  F(x) = c_W(k(x)) / G on [0, xbar], with an atom at 0
-    weaker:    0 with probability 1 - c_S(xbar)/G, else F(k(x)) = 1 - (c_S(xbar) - c_S(x)) / G.
-
-For more developers, and other games, scores are cut into cells, in which they are uniform (``_arms_race``), and the
-equilibrium found there comes with its exploitability: the largest gain that any developer has from another cell.
+Two developers have a closed form (``race_of_two``). For more, and other games, scores are cut into cells, in which they
+are uniform (``race_cells``), and the equilibrium found there (``_central_path``) comes with its exploitability: the
+largest gain that any developer has from another cell. Orders are wrong where they differ from that of capability, also
+where curves cross and less capable developers score higher with nobody spending.
 """
 
 from __future__ import annotations
@@ -22,17 +17,15 @@ from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _arms_race as numbers
-from benchwright.ranking_game._curves import first_above
-from benchwright.ranking_game.forms import IntArray
+from benchwright.ranking_game import _central_path as search
 from benchwright.ranking_game.game import RankingGame
+from benchwright.ranking_game.race_cells import slots_of
+from benchwright.ranking_game.race_of_two import RaceOfTwo, race_of_two
 
 if TYPE_CHECKING:
     import polars as pl
 
-QUADRATURE = 200
-PLACES = np.linspace(0.0, 1.0, 5)
-TARGET = 1e-3  # exploitability, part of the top reward gap, at which the search stops
-STEPS = 60_000
+TARGET = 1e-5  # exploitability, part of the top reward gap, at which the search stops
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +34,7 @@ class ArmsRace:
 
     Attributes
     ----------
-    method : "closed form", "linear programme" or "regret matching"
+    method : "closed form" or "interior point"
     exploitability : float, reward
         Largest gain of one developer from playing another cell; 0 for the closed form.
     off_grid : float, reward
@@ -49,13 +42,15 @@ class ArmsRace:
     spend, payoff : (n,) reward
         Expected cost and expected payoff of each developer.
     stays : (n,)
-        Probability of staying at free effort.
+        Probability of staying at free effort; with cells, some of it may lie in the first ones instead.
     wrong_order, wrong_top : float
         Probability that the published order is not that of capability, and that its first is not the most capable.
     kendall_tau : float
         Expected Kendall tau of the published order with that of capability.
     cells, steps : int
         Cells of score, and steps of the search; 0 where none were needed.
+    notes : tuple of str
+        What the closed form rests on, or why two developers did without.
     """
 
     game: RankingGame
@@ -70,12 +65,13 @@ class ArmsRace:
     kendall_tau: float
     cells: int
     steps: int
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         game = self.game
         lines = [
             f"Arms race of {game.n} developers at tune-before-test level {game.tune_before_test:g} ({self.method}): "
-            f"exploitability {self.exploitability:.2g}",
+            f"exploitability {self.exploitability:.2g}" + (f", {self.off_grid:.2g} within cells" if self.cells else ""),
             f"  expected spend {self.spend.sum():.4g}, wrong order {self.wrong_order:.4g}, wrong first "
             f"{self.wrong_top:.4g}, Kendall tau {self.kendall_tau:.4g}",
         ]
@@ -84,7 +80,7 @@ class ArmsRace:
             f"{self.stays[i]:>7.4f}"
             for i in game.order
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     def to_frame(self) -> pl.DataFrame:
         """One row a developer: developer, spend, payoff, stays."""
@@ -100,23 +96,24 @@ class ArmsRace:
         return {key: json_safe(value) for key, value in record.items()}
 
 
-def arms_race(
-    game: RankingGame, *, cells: int = 200, steps: int = STEPS, target: float = TARGET, closed_form: bool = True
-) -> ArmsRace:
+def arms_race(game: RankingGame, *, cells: int = 200, target: float = TARGET, closed_form: bool = True) -> ArmsRace:
     """Return mixed play of a ranking game, and what it costs.
 
     Parameters
     ----------
     game : RankingGame
-        Ties by capability; curves strictly increasing in effort (the named forms).
+        Callables are trusted to be continuous and non-decreasing. In mixed play ties have no chance, whoever wins them.
     cells : int >= n + 1
         Cells of score.
-    steps : int
-        At most so many steps of the search for more than two developers.
-    target : float
+    target : float > 0
         Exploitability, as a part of R_1 - R_n, at which the search stops.
     closed_form : bool
         Take it where two developers meet its conditions.
+
+    Raises
+    ------
+    UsageError
+        For rewards that do not differ, and scores at free effort that double precision cannot tell apart.
 
     Examples
     --------
@@ -127,59 +124,42 @@ def arms_race(
       expected spend 0.5, wrong order 0.375, wrong first 0.375, Kendall tau 0.25
       a                        spend      0.125  payoff        0.5  stays  0.5000
       b                        spend      0.375  payoff          0  stays  0.5000
+      costs strictly increase from 0
+      curves strictly increase
     """
-    if not game.curves.strict:
-        raise UsageError("an arms race needs curves that strictly increase with effort", hint="use a named form")
     if cells < game.n + 1:
         raise UsageError(f"`cells` must be at least {game.n + 1}, got {cells}")
+    if not target > 0:
+        raise UsageError(f"`target` must be > 0, got {target:g}")
     if game.rewards[0] == game.rewards[-1]:
         raise UsageError("an arms race needs rewards that differ")
+    notes: tuple[str, ...] = ()
     if game.n == 2 and closed_form:
-        found = _two(game)
-        if found is not None:
-            return found
-    return _discretised(game, cells, steps, target)
+        found = race_of_two(game)
+        if isinstance(found, RaceOfTwo):
+            return _closed(game, found)
+        notes = (f"no closed form: {found}",)
+    return _discretised(game, cells, target, notes)
 
 
-def _two(game: RankingGame) -> ArmsRace | None:
-    """The closed form, or None where its conditions do not hold."""
-    order, costs, delta = game.order, game.costs, game.tune_before_test
-    s, w, gap = order[:1], order[1:], float(game.rewards[0] - game.rewards[1])
-
-    def overtaking(x: FloatArray) -> FloatArray:
-        low, high = game.curves.overtake(w, s, x, delta)
-        return costs.cost(w, (low + high) / 2)
-
-    zero = np.zeros(1)
-    if costs.free.any() or overtaking(zero)[0] >= gap or game.curves.lead(s, zero, w, zero, delta)[0][0] <= 0:
-        return None
-    limit = costs.budget(w, np.array([gap]))
-    low, high = game.curves.overtake(s, w, limit, delta)
-    reach = float(costs.cost(s, (low + high) / 2)[0])
-    if not reach <= gap:
-        return None
-    x, weight = np.polynomial.legendre.leggauss(QUADRATURE)
-    spent, weight = reach * (x + 1) / 2, reach * weight / 2  # over what the stronger spends
-    price = overtaking(costs.budget(s, spent))
-    wins = float(price @ weight) / gap**2  # P(the weaker is first)
+def _closed(game: RankingGame, found: RaceOfTwo) -> ArmsRace:
+    order = list(found.order)
     spend, payoff, stays = np.empty(2), np.empty(2), np.empty(2)
-    spend[order] = float((1 - price / gap) @ weight), gap * wins
-    payoff[order] = game.rewards[0] - reach, game.rewards[1]
-    stays[order] = overtaking(zero)[0] / gap, 1 - reach / gap
-    return ArmsRace(game, "closed form", 0.0, 0.0, spend, payoff, stays, wins, wins, 1 - 2 * wins, 0, 0)
+    spend[order], payoff[order], stays[order] = found.spend, found.payoff, found.stays
+    wrong = found.overtaken if order[0] == game.order[0] else 1 - found.overtaken
+    return ArmsRace(
+        game, "closed form", 0.0, 0.0, spend, payoff, stays, wrong, wrong, 1 - 2 * wrong, 0, 0, found.conditions
+    )
 
 
-def _discretised(game: RankingGame, cells: int, steps: int, target: float) -> ArmsRace:
+def _discretised(game: RankingGame, cells: int, target: float, notes: tuple[str, ...]) -> ArmsRace:
     n, order = game.n, game.order
-    slots = _slots(game, order, cells)
     scale = float(game.rewards[0] - game.rewards[-1])
     rewards = (game.rewards - game.rewards[-1]) / scale
-    unit = numbers.Slots(slots.allowed, slots.cost / scale, slots.is_cell, slots.places, slots.cost_at / scale)
-    if n == 2:
-        strategy, done, method = numbers.two_players(unit, 1.0), 0, "linear programme"
-    else:
-        strategy, done = numbers.iterate(unit, rewards, steps=steps, target=target)
-        method = "regret matching"
+
+    raw = slots_of(game, cells)
+    unit = numbers.Slots(raw.allowed, raw.cost / scale, raw.is_cell, raw.places, raw.cost_at / scale)
+    strategy, steps = search.equilibrium(unit, rewards, target=target)
     x, w = numbers.nodes(n)
     spend, payoff, stays = np.empty(n), np.empty(n), np.empty(n)
     spend[order] = scale * np.where(unit.allowed, unit.cost * strategy, 0.0).sum(axis=1)
@@ -190,7 +170,7 @@ def _discretised(game: RankingGame, cells: int, steps: int, target: float) -> Ar
     upper = np.triu_indices(n, 1)
     return ArmsRace(
         game=game,
-        method=method,
+        method="interior point",
         exploitability=scale * gain,
         off_grid=scale * inside,
         spend=spend,
@@ -200,47 +180,6 @@ def _discretised(game: RankingGame, cells: int, steps: int, target: float) -> Ar
         wrong_top=1 - numbers.top_chance(strategy, unit),
         kendall_tau=float((above[upper] - above.T[upper]).mean()),
         cells=int(unit.is_cell.sum()),
-        steps=done,
+        steps=steps,
+        notes=notes,
     )
-
-
-def _slots(game: RankingGame, order: IntArray, cells: int) -> numbers.Slots:
-    """Cells between scores that effort worth its cost can reach, as many from each developer, and the starts."""
-    n, delta, costs, curves = game.n, game.tune_before_test, game.costs, game.curves
-    start = curves.key(order, delta + costs.free[order])
-    if np.unique(start).size < n:
-        raise UsageError("scores at free effort are too close for double precision to order")
-    amounts = np.linspace(0.0, float(game.rewards[0] - game.rewards[-1]), cells + 1)
-    who = np.repeat(order, cells + 1)
-    reach = curves.key(who, delta + costs.budget(who, np.tile(amounts, n))).reshape(n, -1)
-    limit = np.sort(reach[:, -1])[-2]  # above the second highest nobody needs to go
-    pooled = np.sort(reach[reach <= limit])
-    inner = np.quantile(pooled, np.linspace(0, 1, max(cells - n, 1) + 1))
-    edges = np.unique(np.concatenate([inner, start[start <= limit], [limit]]))
-    kinds = [(edge, i) for i, edge in enumerate(start)] + [(edge, n) for edge in edges[:-1]]
-    kinds.sort(key=lambda entry: (entry[0], entry[1] == n))
-    is_cell = np.array([kind == n for _, kind in kinds])
-    owner = np.array([kind for _, kind in kinds])
-    low = np.array([edge for edge, _ in kinds])
-    high = low.copy()
-    high[is_cell] = edges[1:]
-    places = np.concatenate([numbers.nodes(n)[0], PLACES])
-    at = low[:, None] + (high - low)[:, None] * places
-    cost = np.stack([_cost_of(game, int(i), at.ravel()).reshape(at.shape) for i in order])
-    allowed = np.where(is_cell, (low >= start[:, None]) & np.isfinite(cost[:, :, -1]), owner == np.arange(n)[:, None])
-    k = places.size - PLACES.size
-    inside = allowed & is_cell
-    mean = np.where(inside, np.where(inside[:, :, None], cost[:, :, :k], 0.0) @ numbers.nodes(n)[1], 0.0)
-    tried = np.where(allowed[:, :, None], np.where(is_cell[:, None], cost[:, :, k:], 0.0), np.inf)
-    return numbers.Slots(allowed, mean, is_cell, PLACES, tried)
-
-
-def _cost_of(game: RankingGame, developer: int, keys: FloatArray) -> FloatArray:
-    """Cost of the effort that brings a developer to the scores ``keys``; 0 where free effort does, inf out of reach."""
-
-    def curve(effort: FloatArray, which: IntArray) -> FloatArray:
-        return game.curves.key(np.full(effort.size, developer), game.tune_before_test + effort)
-
-    low, high = first_above(curve, keys)
-    effort = np.where(np.isfinite(high), (low + high) / 2, np.inf)
-    return game.costs.cost(np.full(keys.size, developer), effort)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["exists", "none", "undecided"]
 NAMES_SHOWN = 3
+RANKS_SHOWN = 20
 JUMP_STEP = 1e-3  # part of the way from the required effort to the one that costs the whole gap
 CALLABLES = "callables are continuous and monotone, as given: checked at some efforts only"
 
@@ -39,11 +40,14 @@ CALLABLES = "callables are continuous and monotone, as given: checked at some ef
 class Overtake:
     """What the developer of a rank would pay to overtake its neighbour above.
 
-    The required effort is inf where out of reach, NaN where double precision cannot tell. ``zero_effort_cost`` and
+    ``developer`` and ``over`` are positions. The required effort is inf where out of reach, NaN where double precision
+    cannot tell. ``zero_effort_cost`` and
     ``zero_effort_pays`` take the neighbour's score at zero effort, as the paper does; no verdict rests on them.
     """
 
     rank: int
+    developer: int
+    over: int
     required_effort: float
     cost: float
     reward_gap: float
@@ -51,9 +55,10 @@ class Overtake:
     zero_effort_cost: float
     zero_effort_pays: bool | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, in types that JSON knows; null where out of reach."""
-        return {name: json_safe(getattr(self, name)) for name in self.__dataclass_fields__}
+    def to_dict(self, game: RankingGame) -> dict[str, Any]:
+        """All fields, with the developers' names, in types that JSON knows; null where out of reach."""
+        record = {name: json_safe(getattr(self, name)) for name in self.__dataclass_fields__}
+        return record | {"developer": game.name(self.developer), "over": game.name(self.over)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,22 +129,24 @@ class GameSolution:
             f"Ranking game of {game.n} developers at tune-before-test level {game.tune_before_test:g}",
             f"  a pure equilibrium {verdict}{unique}: {self.reason}",
             f"  published order: {shown}; largest gain by deviating {self.max_regret:.3g}",
-            f"  {'rank':>6} {'required effort':>16} {'cost':>12} {'reward gap':>12}  pays",
+            f"  {'rank':>6} {'required effort':>16} {'cost':>12} {'reward gap':>12}  pays  developer",
         ]
         lines += [
             f"  {row.rank:>6} {row.required_effort:>16.6g} {row.cost:>12.6g} {row.reward_gap:>12.6g}  "
-            f"{ {True: 'yes', False: 'no', None: 'cannot tell'}[row.pays] }"
-            for row in self.just_overtake
+            f"{ {True: 'yes', False: 'no', None: '?'}[row.pays]:<4}  {game.name(row.developer)}"
+            for row in self.just_overtake[:RANKS_SHOWN]
         ]
+        if len(self.just_overtake) > RANKS_SHOWN:
+            lines.append(f"  and {count(len(self.just_overtake) - RANKS_SHOWN, 'rank')} more")
         return "\n".join([*lines, *(f"  ! {note}" for note in self.notes)])
 
     def to_frame(self) -> pl.DataFrame:
-        """One row a rank from 2 on: the fields of ``Overtake`` and the developer's name."""
+        """One row a rank from 2 on: the fields of ``Overtake``, with names."""
         import polars as pl
 
-        order = tuple(int(i) for i in self.game.order)
-        rows = [{"developer": self.game.name(order[row.rank - 1])} | row.to_dict() for row in self.just_overtake]
-        kinds = {"developer": pl.String, "rank": pl.Int64, "pays": pl.Boolean, "zero_effort_pays": pl.Boolean}
+        rows = [row.to_dict(self.game) for row in self.just_overtake]
+        kinds = {"rank": pl.Int64} | dict.fromkeys(("developer", "over"), pl.String)
+        kinds |= dict.fromkeys(("pays", "zero_effort_pays"), pl.Boolean)
         return pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64) for name in rows[0]})
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,7 +157,7 @@ class GameSolution:
             "profiles": self.profiles.tolist(),
             "certificate": self.certificate,
             "max_regret": json_safe(self.max_regret),
-            "just_overtake": [row.to_dict() for row in self.just_overtake],
+            "just_overtake": [row.to_dict(self.game) for row in self.just_overtake],
             "developers": [self.game.name(i) for i in range(self.game.n)],
             "published_order": [self.game.name(i) for i in self.published_order],
             "tune_before_test": self.game.tune_before_test,
@@ -177,8 +184,8 @@ def solve(game: RankingGame, *, profiles: Iterable[Any] = ()) -> GameSolution:
     Ranking game of 2 developers at tune-before-test level 0
       a pure equilibrium does not exist: b overtakes a at any effort above 0.5, which costs 0.5, for a reward gap of 1
       published order: a, b; largest gain by deviating 0.5
-        rank  required effort         cost   reward gap  pays
-           2              0.5          0.5            1  yes
+        rank  required effort         cost   reward gap  pays  developer
+           2              0.5          0.5            1  yes   b
     >>> solve(RankingGame(curves, [0.25, 0.0])).profiles
     array([[0., 0.]])
     """
@@ -301,7 +308,7 @@ def _neighbours(game: RankingGame, order: IntArray) -> tuple[Overtake, ...]:
     verdicts = [decided(game, free, jump_of(order, found, lower, lower - 1, k)) for k in range(game.n - 1)]
     paper = [decided(game, nothing, jump_of(order, zero, lower, lower - 1, k)) for k in range(game.n - 1)]
     return tuple(
-        Overtake(a.rank, a.required_effort, a.cost, a.reward_gap, a.pays, z.cost, z.pays)
+        Overtake(a.rank, a.developer, a.over, a.required_effort, a.cost, a.reward_gap, a.pays, z.cost, z.pays)
         for a, z in zip(verdicts, paper, strict=True)
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game._mixed import extreme_equilibria
+from benchwright.ranking_game._mixed import contest_equilibrium, extreme_equilibria
 from benchwright.ranking_game.game import TIE_RULES, TieRule, developer_name
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ class FiniteSolution:
     """What ``solve_finite`` found; every profile was checked again from the definition.
 
     Where there is no pure equilibrium ``cycle`` holds the profiles that best replies go round in, and ``path`` those
-    before. ``mixed`` is None where mixed equilibria were not enumerated.
+    before. ``mixed`` is None where no mixed equilibria were sought; where they are too many to enumerate and ties go by
+    capability it holds one, and ``all_mixed`` is False.
     """
 
     game: FiniteGame
@@ -158,6 +159,7 @@ class FiniteSolution:
     path: tuple[tuple[int, ...], ...]
     cycle: tuple[tuple[int, ...], ...]
     profiles: int
+    all_mixed: bool
 
     def _efforts(self, levels: Sequence[int]) -> list[float]:
         return [float(self.game.efforts[i][level]) for i, level in enumerate(levels)]
@@ -182,6 +184,8 @@ class FiniteSolution:
                 lines.append(f"  mixed: {told}; payoffs {', '.join(map(str, found.payoffs))}")
         if self.mixed is None:
             lines.append("  mixed equilibria are enumerated for two developers with few levels only")
+        elif not self.all_mixed:
+            lines.append("  there may be more mixed equilibria: with so many levels they are not enumerated")
         return "\n".join(lines)
 
     def to_frame(self) -> pl.DataFrame:
@@ -218,6 +222,7 @@ class FiniteSolution:
             "max_regret": 0.0 if self.pure else float(self.game.regret(first)),
             "just_overtake": [],
             "threshold": None,
+            "all_mixed": self.all_mixed,
             "mixed": None
             if self.mixed is None
             else [
@@ -252,7 +257,13 @@ def solve_finite(game: FiniteGame) -> FiniteSolution:
         earned = tuple(game.payoff(levels, i) for i in range(game.n))
         pure.append(PureEquilibrium(levels, efforts, bool(firm[levels]), earned))
     path, cycle = ((), ()) if pure else _cycle(payoffs)
-    return FiniteSolution(game, tuple(pure), _mixed(game), path, cycle, int(held.size))
+    mixed, everything = None, False
+    if game.n == 2:
+        sizes = [len(row) for row in game.efforts]
+        everything = comb(sum(sizes), sizes[0]) <= ELIMINATIONS_AT_MOST
+        if everything or (game.ties == "capability" and game.rewards[0] > game.rewards[1]):
+            mixed = _mixed(game, everything)
+    return FiniteSolution(game, tuple(pure), mixed, path, cycle, int(held.size), everything)
 
 
 def _payoffs(game: FiniteGame) -> list[NDArray[Any]]:
@@ -307,15 +318,18 @@ def _cycle(payoffs: Sequence[NDArray[Any]]) -> tuple[tuple[tuple[int, ...], ...]
     return tuple(walk[:start]), tuple(walk[start:-1])
 
 
-def _mixed(game: FiniteGame) -> tuple[MixedEquilibrium, ...] | None:
-    if game.n != 2:
-        return None
+def _mixed(game: FiniteGame, everything: bool) -> tuple[MixedEquilibrium, ...]:
+    """All extreme mixed equilibria of two developers, or one."""
     sizes = [len(row) for row in game.efforts]
-    if comb(sum(sizes), sizes[0]) > ELIMINATIONS_AT_MOST:
-        return None
-    A, B = ([[game.payoff((a, b), i) for b in range(sizes[1])] for a in range(sizes[0])] for i in (0, 1))
+    if everything:
+        A, B = ([[game.payoff((a, b), i) for b in range(sizes[1])] for a in range(sizes[0])] for i in (0, 1))
+        candidates = extreme_equilibria(A, B)
+    else:
+        assert game.scores is not None  # noqa: S101  filled in when the game was made
+        first, second = contest_equilibrium(game.rewards[0] - game.rewards[1], game.scores, game.costs)
+        candidates = [(tuple(first), tuple(second))]
     found = []
-    for x, y in extreme_equilibria(A, B):
+    for x, y in candidates:
         earned = []
         for i in (0, 1):  # the check: no level earns more against the other's mixture
             mine, theirs = (x, y) if i == 0 else (y, x)

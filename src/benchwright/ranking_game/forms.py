@@ -299,11 +299,13 @@ class FunctionCurves:
         return value - 2 * SCORE_SLACK, value + 2 * SCORE_SLACK
 
     def overtake(self, who: IntArray, other: IntArray, its_effort: FloatArray, delta: Delta) -> Bracket:
-        who, other, its_effort = np.broadcast_arrays(who, other, np.asarray(its_effort, dtype=np.float64))
-        target, mine = self.score(other, delta + its_effort).ravel(), who.ravel()
+        who, other, its_effort, start = np.broadcast_arrays(
+            who, other, np.asarray(its_effort, dtype=np.float64), np.asarray(delta, dtype=np.float64)
+        )
+        target, mine, tuned = self.score(other, start + its_effort).ravel(), who.ravel(), start.ravel()
 
         def curve(effort: FloatArray, which: IntArray) -> FloatArray:
-            return self.score(mine[which], delta + effort)
+            return self.score(mine[which], tuned[which] + effort)
 
         low, high = (numbers.first_above(curve, target + sign * 2 * SCORE_SLACK)[k] for k, sign in enumerate((-1, 1)))
         return low.reshape(who.shape), high.reshape(who.shape)

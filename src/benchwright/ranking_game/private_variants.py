@@ -17,6 +17,7 @@ from scipy.stats import norm
 from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
+from benchwright.ranking_game.input_columns import ITEM_SUBMISSIONS, SUBMISSIONS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,7 +26,6 @@ NODES = 400
 REACH = 9.0  # standard deviations beyond which a standard normal is left out
 MOST = 10**9
 ITEMS_AT_ONCE = 1 << 22
-NEEDED = ("developer", "n_items", "score", "public")
 
 
 def expected_maximum(n: int) -> float:
@@ -120,6 +120,8 @@ class VariantReport:
         Best over the next developer's best; NaN for the last.
     explained_by : tuple of int or None
         Least number of variants with which luck alone is expected to give that lead; None above 10^9 or for the last.
+    notes : tuple of str
+        What the luck rests on, and what was left out.
     """
 
     developers: tuple[str, ...]
@@ -130,6 +132,7 @@ class VariantReport:
     lift: FloatArray
     lead: FloatArray
     explained_by: tuple[int | None, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def by_mean(self) -> tuple[str, ...]:
@@ -144,13 +147,13 @@ class VariantReport:
                 f"{name:<20} {self.variants[i]:>8} {self.best[i]:>8.4f} {self.mean[i]:>8.4f} {self.lift[i]:>8.4f} "
                 f"{self.lead[i]:>8.4f}  {told}".rstrip()
             )
-        return "\n".join([*lines, f"order by mean: {', '.join(self.by_mean)}"])
+        return "\n".join([*lines, f"order by mean: {', '.join(self.by_mean)}", *(f"  {note}" for note in self.notes)])
 
     def to_frame(self) -> pl.DataFrame:
         """One row a developer."""
         import polars as pl
 
-        names = [name for name in self.__dataclass_fields__ if name not in ("developers", "explained_by")]
+        names = [name for name in self.__dataclass_fields__ if name not in ("developers", "explained_by", "notes")]
         columns: dict[str, Any] = {"developer": self.developers} | {name: getattr(self, name) for name in names}
         return pl.DataFrame(columns | {"explained_by": pl.Series(self.explained_by, dtype=pl.Int64)})
 
@@ -175,9 +178,11 @@ def report_variants(submissions: pl.DataFrame) -> VariantReport:
     DataError
         A score outside [0, 1], fewer than one item, or a developer without a public submission.
     """
-    if missing := [name for name in NEEDED if name not in submissions.columns]:
-        raise UsageError(f"submissions lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(NEEDED)}")
-    rows = []
+    if missing := [name for name in SUBMISSIONS if name not in submissions.columns]:
+        raise UsageError(
+            f"submissions lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(SUBMISSIONS)}"
+        )
+    found = []
     for (name,), group in submissions.group_by(["developer"], maintain_order=True):
         score, items = (group[column].cast(float).to_numpy() for column in ("score", "n_items"))
         shown = group["public"].cast(bool).fill_null(False).to_numpy()
@@ -185,24 +190,100 @@ def report_variants(submissions: pl.DataFrame) -> VariantReport:
             raise DataError(f"{name}: scores must lie in [0, 1], got {score.tolist()}")
         if not (np.isfinite(items) & (items >= 1)).all():
             raise DataError(f"{name}: `n_items` must be at least 1, got {items.tolist()}")
-        if not shown.any():
-            raise DataError(f"{name} has no public submission", hint="mark what the board shows with public = 1")
         middle = float(np.median(score))
         sigma = float(np.sqrt(middle * (1 - middle) / np.median(items)))
-        rows.append((str(name), score.size, float(score[shown].max()), float(score.mean()), sigma))
-    if not rows:
+        found.append(_Developer(str(name), score, shown, sigma, sigma * expected_maximum(score.size), sigma))
+    return _report(found, ("luck of independent variants, each with the binomial noise of its items",))
+
+
+def report_item_variants(scores: pl.DataFrame, *, rng: np.random.Generator, replicates: int = 2000) -> VariantReport:
+    """Compare developers as ``report_variants`` does, from item scores: variants share items, so luck is resampled.
+
+    Variants that answer the same items go up and down together, and the best of them gains less by luck than the best
+    of independent ones. ``explained_by`` takes as noise of one variant that which gives the resampled luck.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        One row a developer, variant and item: developer, variant, doc_id, score in [0, 1], and perhaps public (0 or 1;
+        by default every variant is public). Items that a variant lacks are left out for its developer, and named.
+    rng : source of randomness
+    replicates : int >= 1
+
+    Raises
+    ------
+    UsageError
+        A column is missing.
+    DataError
+        A score outside [0, 1], an item twice, no items in common, a developer without a public variant.
+    """
+    if missing := [name for name in ITEM_SUBMISSIONS if name not in scores.columns]:
+        raise UsageError(
+            f"item scores lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(ITEM_SUBMISSIONS)}"
+        )
+    if (twice := scores.select(ITEM_SUBMISSIONS[:3]).is_duplicated()).any():
+        row = scores.filter(twice).row(0, named=True)
+        raise DataError(f"{row['developer']}, {row['variant']}: item {row['doc_id']} is there twice")
+    found, notes = [], ["luck resampled over the items that a developer's variants share"]
+    for (name,), group in scores.group_by(["developer"], maintain_order=True):
+        table = group.pivot("variant", index="doc_id", values="score", maintain_order=True)
+        common = table.drop_nulls()
+        if not common.height:
+            raise DataError(f"{name}: its variants have no item in common")
+        if common.height < table.height:
+            notes.append(f"{name}: {table.height - common.height} of {table.height} items not common to all left out")
+        x = common.drop("doc_id").to_numpy().T.astype(np.float64)
+        if not (np.isfinite(x) & (x >= 0) & (x <= 1)).all():
+            raise DataError(f"{name}: scores must lie in [0, 1]")
+        shown = np.ones(x.shape[0], dtype=bool)
+        if "public" in group.columns:
+            shown = (
+                group.group_by("variant", maintain_order=True).first()["public"].cast(bool).fill_null(False).to_numpy()
+            )
+        mean = x.mean(axis=1)
+        sigma = float(x[int(np.argsort(mean, kind="stable")[mean.size // 2])].std() / np.sqrt(x.shape[1]))
+        lift = panel_lift(x, rng=rng, replicates=replicates) if mean.size > 1 else 0.0
+        luck = lift / expected_maximum(mean.size) if mean.size > 1 else sigma
+        found.append(_Developer(str(name), mean, shown, sigma, lift, luck))
+    return _report(found, tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Developer:
+    """One developer's submissions; ``noise`` of one variant, were they independent, gives the ``lift`` of all."""
+
+    name: str
+    score: FloatArray
+    public: np.ndarray
+    sigma: float
+    lift: float
+    noise: float
+
+
+def _need(what: str, table: pl.DataFrame, columns: tuple[str, ...]) -> None:
+    if missing := [name for name in columns if name not in table.columns]:
+        raise UsageError(f"{what} lack the column(s) {', '.join(missing)}", hint=f"needed: {', '.join(columns)}")
+
+
+def _report(developers: list[_Developer], notes: tuple[str, ...]) -> VariantReport:
+    """Put developers in the order of their best public submission."""
+    for one in developers:
+        if not one.public.any():
+            raise DataError(f"{one.name} has no public submission", hint="mark what the board shows with public = 1")
+    if not developers:
         raise DataError("there are no submissions")
-    rows.sort(key=lambda row: -row[2])
-    names, counts, best, mean, sigma_of = zip(*rows, strict=True)
+    rows = sorted(developers, key=lambda one: -float(one.score[one.public].max()))
+    best = np.array([float(one.score[one.public].max()) for one in rows])
     lead = np.append(-np.diff(best), np.nan)
-    needed = [variants_to_explain(float(gap), s) for gap, s in zip(lead[:-1], sigma_of, strict=False)]
+    needed = [variants_to_explain(float(gap), one.noise) for gap, one in zip(lead[:-1], rows, strict=False)]
     return VariantReport(
-        developers=names,
-        variants=np.array(counts),
-        best=np.array(best),
-        mean=np.array(mean),
-        sigma=np.array(sigma_of),
-        lift=np.array([s * expected_maximum(n) for n, s in zip(counts, sigma_of, strict=True)]),
+        developers=tuple(one.name for one in rows),
+        variants=np.array([one.score.size for one in rows]),
+        best=best,
+        mean=np.array([float(one.score.mean()) for one in rows]),
+        sigma=np.array([one.sigma for one in rows]),
+        lift=np.array([one.lift for one in rows]),
         lead=lead,
         explained_by=(*needed, None),
+        notes=notes,
     )

@@ -8,7 +8,6 @@ Intervals resample models; copies of one model count as tied in both tasks, and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -247,53 +246,6 @@ def compare_protocols(
         level=level,
         replicates=replicates,
     )
-
-
-def read_protocols(path: str | Path) -> ScoreTables:
-    """Read a JSON file of score tables that holds ``direct_eval`` and ``train_before_test``.
-
-    Raises
-    ------
-    UsageError
-        The file is missing or holds no score tables.
-    DataError
-        One of the two protocols is missing, or a cell cannot be read.
-    """
-    from benchwright.logs.log_file import Head, LogFile
-    from benchwright.logs.record import MemorySink, Unit
-    from benchwright.logs.score_tables import FORMATS
-
-    file = Path(path)
-    if not file.is_file():
-        raise UsageError(f"{file} is no file", hint="give a game file, or a JSON file of score tables")
-    log = LogFile(file, file.name)
-    head = Head(file.name, log.head())
-    form = next((one for one in FORMATS if one.sniff(head)), None)
-    if form is None:
-        raise UsageError(f"{file} holds no score tables", hint='write {"direct_eval": {TASK: {MODEL: SCORE}}, ...}')
-    sink = MemorySink()
-    form.read(Unit(form.name, (log,)), sink)
-    if sink.faults:
-        raise DataError(f"{len(sink.faults)} fault(s) in {file.name}", faults=sink.faults)
-    scores = sink.table("scores")
-    conditions = [run.setting for run in sink.runs]
-    for name in ("direct_eval", "train_before_test"):
-        if name not in conditions:
-            raise DataError(
-                f"{file.name} holds no `{name}`", hint="both protocols are needed: direct_eval, train_before_test"
-            )
-    models = tuple(dict.fromkeys(str(run.model) for run in sink.runs))
-    tasks = tuple(scores["task"].unique(maintain_order=True).to_list())
-    place = {name: k for k, name in enumerate(models)}, {name: k for k, name in enumerate(tasks)}
-    filled = {name: np.full((2, len(tasks), len(models)), np.nan) for name in ("direct_eval", "train_before_test")}
-    columns = scores.select("run_id", "task", "value", "stderr", "higher_is_better").iter_rows()
-    for number, task, value, stderr, higher in columns:
-        run = sink.runs[number]
-        if run.setting in filled and value is not None:
-            cell = filled[run.setting][:, place[1][task], place[0][str(run.model)]]
-            cell[:] = (value if higher is not False else -value), np.nan if stderr is None else stderr
-    direct, tuned = filled["direct_eval"], filled["train_before_test"]
-    return ScoreTables(models, tasks, direct[0], tuned[0], direct[1], tuned[1])
 
 
 def _table(name: str, value: Any) -> FloatArray:

@@ -7,12 +7,13 @@ if
 
 the criterion of ``equilibrium`` with the cost inverted in place of the curve: then there is a pure equilibrium, and it
 publishes the order of capability. (Where i scores above j for free, the left side is below 0.) Each pair's range of
-Delta is cut into cells until bounds settle the sign on each, so no interval is missed between points of a grid: curves
-do not fall, and for named forms the sign of the slope is known on small cells. Ends are found to a relative 1e-10.
+Delta is cut into cells until bounds settle the sign on each (``cells``), so no interval is missed between points of a
+grid. Ends are found to a relative 1e-10.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,16 @@ from benchwright._check import FloatArray, non_negative
 from benchwright._json import json_safe
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _intervals as intervals
+from benchwright.ranking_game.cells import (
+    CELL_EDGES,
+    END,
+    OPEN,
+    UNSTABLE,
+    Cells,
+    Leads,
+    settle,
+    settle_together,
+)
 from benchwright.ranking_game.costs import PowerCosts
 from benchwright.ranking_game.forms import IntArray, PowerLawCurves, TranslationCurves
 from benchwright.ranking_game.game import RankingGame
@@ -32,13 +43,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 Status = Literal["stable_everywhere", "found", "none_proved", "none_up_to_max", "undecided"]
-END = 1e-10  # width, relative to 1 + Delta, at which a cell is the end of an interval
-CELLS_AT_ONCE = 1 << 18  # beyond this many open cells the rest is not decided
 CELLS_OF_BOUND = 1 << 12
-CELL_EDGES = 40  # of the first cells of a pair
+CELLS_TOGETHER = 1 << 17  # first cells of several games that are cut in one go
 ROUNDING = 1e-14  # of a budget, relative
-BOUND_HALVINGS = 30
-STABLE, UNSTABLE, OPEN = 1, -1, 0
+LEVELS_OF_BOUND = 40
+BOUND_WIDTH = 1e-6  # of a bound, relative to its first guess
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +133,11 @@ class Threshold:
         return {key: json_safe(value) for key, value in record.items()}
 
 
-def threshold(game: RankingGame, *, delta_max: float = 1e5) -> Threshold:
+def threshold(game: RankingGame, *, delta_max: float = 1e5, bound: bool = True) -> Threshold:
     """Return the stable levels of tune-before-test on [0, delta_max] and the threshold Delta*.
 
-    ``game.tune_before_test`` is not used. Needs one free effort for all developers.
+    ``game.tune_before_test`` is not used. Needs one free effort for all developers. Without ``bound``, ``margin_bound``
+    is NaN: where nothing is stable, it takes most of the time.
 
     Examples
     --------
@@ -137,21 +147,57 @@ def threshold(game: RankingGame, *, delta_max: float = 1e5) -> Threshold:
     Tune-before-test threshold on [0, 100]: found, Delta* = 1: below it b overtakes a with profit
       stable: [1, 100]
     """
+    return next(thresholds([game], delta_max=delta_max, bound=bound))
+
+
+def thresholds(games: Sequence[RankingGame], *, delta_max: float = 1e5, bound: bool = True) -> Iterator[Threshold]:
+    """Yield the threshold of each game; games of power-law curves are searched together, which is faster."""
     top = non_negative("delta_max", delta_max)
     if top == 0:
         raise UsageError("`delta_max` must be > 0, got 0")
-    pairs = _pairs(game)
-    free = game.costs.free
-    if np.ptp(free) > 0:
+    done = 0
+    while done < len(games):
+        pairs = _pairs(games[done])
+        last = done + 1
+        if all(isinstance(game.curves, PowerLawCurves) for game in games):
+            last = min(len(games), done + max(1, CELLS_TOGETHER // (CELL_EDGES * max(1, pairs.who.size))))
+        yield from _block(games[done:last], top, bound)
+        done = last
+
+
+def _block(games: Sequence[RankingGame], top: float, bound: bool) -> list[Threshold]:
+    """The thresholds of games whose cells are cut together."""
+    plain = [_without_search(game, top) for game in games]
+    left = [game for game, found in zip(games, plain, strict=True) if found is None]
+    asked = [part for game in left for part in (_jumps_asked(game, _pairs(game)), _order_asked(game))]
+    curves = [game.curves for game in left for _ in range(2)]
+    law = [one for one in curves if isinstance(one, PowerLawCurves)]
+    if left and len(law) == len(curves):
+        cells = settle_together(law, asked, top)
+    else:
+        cells = [settle(one, part, top) for one, part in zip(curves, asked, strict=True)]
+    searched = iter([_judged(game, top, *cells[2 * k : 2 * k + 2], bound=bound) for k, game in enumerate(left)])
+    return [next(searched) if found is None else found for found in plain]
+
+
+def _without_search(game: RankingGame, top: float) -> Threshold | None:
+    """The answer where no level needs to be looked at."""
+    if np.ptp(game.costs.free) > 0:
         return _nothing(game, top, "not decided by the criterion: free effort differs between developers")
     if game.ties == "shared" and not game.curves.strict:
         return _nothing(
             game, top, "not decided by the criterion: shared ties, and curves not known to increase strictly"
         )
-    if not pairs.who.size:
+    if game.rewards[0] == game.rewards[-1]:
         return _everywhere(game, top, "no two ranks differ in reward")
-    low, high, verdict, which = _cells(game, pairs, top)
-    crossed = _crossings(game, top)
+    return None
+
+
+def _judged(game: RankingGame, top: float, cells: Cells, disorder: Cells, *, bound: bool) -> Threshold:
+    """The threshold from the cells on which some jump pays, or scores leave the order of capability."""
+    pairs = _pairs(game)
+    low, high, verdict = cells.low, cells.high, cells.verdict
+    crossed = intervals.merged(disorder.low, disorder.high)
     unstable = intervals.merged(low[verdict == UNSTABLE], high[verdict == UNSTABLE])
     still_open = intervals.without(intervals.merged(low[verdict == OPEN], high[verdict == OPEN]), unstable)
     ends, wide = intervals.split_ends(still_open, unstable, 100 * END)
@@ -162,7 +208,7 @@ def threshold(game: RankingGame, *, delta_max: float = 1e5) -> Threshold:
     common = {"game": game, "stable_intervals": spans, "undecided_intervals": undecided, "delta_max": top}
     common["crossed_intervals"] = tuple((float(a), float(b)) for a, b in crossed)
     common |= {"margin_bound": np.nan, "growth_law_level": _growth_law(game, pairs)}
-    marks = tuple((x, *_turning(pairs, low, high, verdict, which, x)) for span in spans for x in span if 0 < x < top)
+    marks = tuple((x, *_turning(pairs, cells, x)) for span in spans for x in span if 0 < x < top)
     common["interval_ends"] = marks
     if any(b >= top for _, b in undecided):
         reason = "bounds or double precision leave the end of the range open"
@@ -175,13 +221,13 @@ def threshold(game: RankingGame, *, delta_max: float = 1e5) -> Threshold:
         if any(abs(b - start) <= 2 * END * (1 + start) for _, b in undecided):
             reason = f"stable from {start:g} on, but the levels just below are not decided"
             return _result(common, "undecided", np.nan, None, reason)
-        pair = _turning(pairs, low, high, verdict, which, start)
+        pair = _turning(pairs, cells, start)
         reason = f"below it {game.name(pair[0])} overtakes {game.name(pair[1])} with profit"
         return _result(common, "found", start, pair, reason)
-    pair = _turning(pairs, low, high, verdict, which, top)
+    pair = _turning(pairs, cells, top)
     whole = not spans and not undecided
-    if whole:
-        common["margin_bound"] = _margin_bound(game, pairs, top)
+    if whole and bound:
+        common["margin_bound"] = _margin_bound(game, pairs, cells, top)
     told = f"{game.name(pair[0])} overtakes {game.name(pair[1])} with profit"
     if whole and isinstance(game.curves, TranslationCurves):
         return _result(common, "none_proved", np.nan, pair, f"{told} at every level, however large")
@@ -204,127 +250,58 @@ def _pairs(game: RankingGame) -> _Pairs:
     return _Pairs(order[lower[kept]], order[upper[kept]], gap[kept])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CellsOf:
-    """One cell of Delta for each of several pairs."""
-
-    game: RankingGame
-    who: IntArray
-    other: IntArray
-    its: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-    def lead(self, own: FloatArray, *, least: bool) -> FloatArray:
-        """A lower or an upper bound, on the cell, of a quantity with the sign of v_other(D + its) - v_who(D + own).
-
-        Where it only rises or only falls it is that at one end; else the two curves stand at opposite ends.
-        """
-        curves = self.game.curves
-        drift = curves.drift(self.who, own, self.other, self.its, self.low, self.high)
-        first, last = (self.low, self.high) if least else (self.high, self.low)
-        its_delta = np.where(drift < 0, last, first)
-        own_delta = np.where(drift == 0, last, its_delta)
-        delta = np.minimum(its_delta, own_delta)
-        return curves.lead(self.other, self.its + (its_delta - delta), self.who, own + (own_delta - delta), delta)[
-            0 if least else 1
-        ]
-
-
-def _cells(
-    game: RankingGame, pairs: _Pairs, top: float, *, raised: float = 0.0, limit: int = CELLS_AT_ONCE
-) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-    """Cut [0, top] of each pair until the sign is known: low, high, verdict and pair of each cell that is not stable.
-
-    ``raised`` is added to all gaps: a level is then stable where the margin is at least that.
-    """
-    amount = pairs.gap + raised
-    budget = game.costs.budget(pairs.who, amount)
+def _jumps_asked(game: RankingGame, pairs: _Pairs, *, raised: float = 0.0) -> Leads:
+    """Whether jumps do not pay; with ``raised``, added to all gaps, whether the margin is at least that."""
+    budget = game.costs.budget(pairs.who, pairs.gap + raised)
     least, most = budget * (1 - ROUNDING), budget * (1 + ROUNDING)
-    free = game.costs.free[pairs.other]
-    return _settle(game, pairs.who, least, most, pairs.other, free, top, limit)
+    return Leads(pairs.who, least, most, pairs.other, game.costs.free[pairs.other])
 
 
-def _settle(
-    game: RankingGame,
-    who: IntArray,
-    least: FloatArray,
-    most: FloatArray,
-    other: IntArray,
-    its: FloatArray,
-    top: float,
-    limit: int = CELLS_AT_ONCE,
-) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-    """Cells on which v_other(Delta + its) - v_who(Delta + b) is not surely positive, b from ``least`` to ``most``."""
-    edges = np.concatenate([[0.0], np.geomspace(min(1e-2, top / 2), top, CELL_EDGES)])
-    which = np.repeat(np.arange(who.size), edges.size - 1)
-    low, high = np.tile(edges[:-1], who.size), np.tile(edges[1:], who.size)
-    kept: list[tuple[FloatArray, FloatArray, IntArray, IntArray]] = []
-    while which.size:
-        cells = _CellsOf(game, who[which], other[which], its[which], low, high)
-        positive = cells.lead(most[which], least=True) >= 0
-        negative = cells.lead(least[which], least=False) < 0
-        small = high - low <= END * (1 + high)
-        done = ~positive & (negative | small)
-        verdict = np.where(negative, UNSTABLE, OPEN)
-        if which.size > limit + CELL_EDGES * who.size:  # too many to go on: what is left is not decided
-            done = ~positive
-        kept.append((low[done], high[done], verdict[done], which[done]))
-        cut = ~positive & ~done
-        which, a, b = which[cut], low[cut], high[cut]
-        middle = np.where(a > 0, np.sqrt(np.maximum(a, 1e-300)) * np.sqrt(b), b / 2)
-        middle = np.where((b < 2 * a) | (middle <= a) | (middle >= b), (a + b) / 2, middle)
-        low, high = np.concatenate([a, middle]), np.concatenate([middle, b])
-        which = np.concatenate([which, which])
-    joined = [np.concatenate(parts) for parts in zip(*kept, strict=True)]
-    return joined[0], joined[1], joined[2], joined[3]
+def _order_asked(game: RankingGame) -> Leads:
+    """Whether neighbours' scores at free effort follow the order of capability; asked of power laws only."""
+    order = game.order if isinstance(game.curves, PowerLawCurves) else game.order[:0]
+    free, who, other = game.costs.free, order[1:], order[:-1]
+    return Leads(who, free[who], free[who], other, free[other])
 
 
-def _crossings(game: RankingGame, top: float) -> FloatArray:
-    """Where neighbours' scores at free effort do not surely follow the order of capability (k, 2)."""
-    if not isinstance(game.curves, PowerLawCurves):
-        return np.empty((0, 2))
-    order, free = game.order, game.costs.free
-    who, other = order[1:], order[:-1]
-    low, high, _, _ = _settle(game, who, free[who], free[who], other, free[other], top)
-    return intervals.merged(low, high)
-
-
-def _turning(
-    pairs: _Pairs, low: FloatArray, high: FloatArray, verdict: IntArray, which: IntArray, at: float
-) -> tuple[int, int]:
+def _turning(pairs: _Pairs, cells: Cells, at: float) -> tuple[int, int]:
     """The pair that is unstable nearest to a level."""
-    bad = np.flatnonzero(verdict == UNSTABLE)
-    away = np.maximum(np.maximum(low[bad] - at, at - high[bad]), 0.0)
-    k = which[bad[int(away.argmin())]]
+    bad = np.flatnonzero(cells.verdict == UNSTABLE)
+    away = np.maximum(np.maximum(cells.low[bad] - at, at - cells.high[bad]), 0.0)
+    k = cells.which[bad[int(away.argmin())]]
     return int(pairs.who[k]), int(pairs.other[k])
 
 
-def _margin_bound(game: RankingGame, pairs: _Pairs, top: float) -> float:
-    """A bound of the least margin at every level, where none is stable: the least one that can be shown, by halving."""
+def _margin_bound(game: RankingGame, pairs: _Pairs, cells: Cells, top: float) -> float:
+    """A bound of the least margin at every level, where none is stable: the least one that can be shown.
+
+    At some level the least margin is the greatest found on a few levels; from there the bound is closed in by halving.
+    """
     if isinstance(game.curves, TranslationCurves):  # the margin does not depend on the level
         return scan(game, game.order, game.costs.free).binding.margin
-    least, most = -float(pairs.gap.min()), 0.0
-    low, high, verdict, which = _cells(game, pairs, top)
-    bad = verdict == UNSTABLE
-    alone = [k for k in np.unique(which) if _covers(low, high, bad & (which == k), top)]
+    bad = cells.verdict == UNSTABLE
+    alone = [k for k in np.unique(cells.which) if _covers(cells, bad & (cells.which == k), top)]
     if alone:  # one pair that pays at all levels bounds the margin, and is quicker
         k = max(alone, key=lambda pair: float(pairs.gap[pair]))
         pairs = _Pairs(pairs.who[[k]], pairs.other[[k]], pairs.gap[[k]])
-        least = -float(pairs.gap[0])
-    for _ in range(BOUND_HALVINGS):
-        middle = (least + most) / 2
-        low, high, verdict, _ = _cells(game, pairs, top, raised=middle, limit=CELLS_OF_BOUND)
-        if _covers(low, high, verdict == UNSTABLE, top):
-            most = middle
+    levels = np.concatenate([[0.0], np.geomspace(min(1e-2, top / 2), top, LEVELS_OF_BOUND)])[:, None]
+    needed, _ = game.curves.overtake(pairs.who, pairs.other, game.costs.free[pairs.other], levels)
+    least, most = float((game.costs.cost(pairs.who, needed) - pairs.gap).min(axis=1).max()), 0.0
+    width = BOUND_WIDTH * abs(least)
+    tried = least + width
+    while most - least > width:
+        found = settle(game.curves, _jumps_asked(game, pairs, raised=tried), top, limit=CELLS_OF_BOUND)
+        if _covers(found, found.verdict == UNSTABLE, top):
+            most = tried
         else:
-            least = middle
+            least = tried
+        tried = (least + most) / 2
     return most
 
 
-def _covers(low: FloatArray, high: FloatArray, chosen: NDArray[np.bool_], top: float) -> bool:
+def _covers(cells: Cells, chosen: NDArray[np.bool_], top: float) -> bool:
     """Whether the chosen cells leave nothing of [0, top] out."""
-    union = intervals.merged(low[chosen], high[chosen])
+    union = intervals.merged(cells.low[chosen], cells.high[chosen])
     return union.shape == (1, 2) and float(union[0, 0]) <= 0 and float(union[0, 1]) >= top
 
 

@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchwright._staging import Output
 from benchwright.auditing.items import column_metadata
-from benchwright.errors import NoWeightsError
+from benchwright.errors import DataError, Fault, NoWeightsError
+from benchwright.logs.source_file import SourceFile, read_source
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.report.contents import AuditReport
-from benchwright.report.summary import summary_text
-from benchwright.report.tables import ReportTable, csv_text, tables
+from benchwright.report.page import Page
+from benchwright.report.page_audit import audit_page
+from benchwright.report.page_game import game_page
+from benchwright.report.summary import game_summary_text, summary_text
+from benchwright.report.tables import ReportTable, csv_text, game_tables, tables
 from benchwright.report.weight_files import (
     averaged_scheme,
     published_scheme,
@@ -23,6 +29,9 @@ from benchwright.report.weight_files import (
     task_scheme,
     weight_table,
 )
+
+if TYPE_CHECKING:
+    from benchwright.report.figures import Figure
 
 MARKER = "summary.json"
 REPORT = Output("report", (MARKER,))
@@ -65,7 +74,50 @@ def write_report(
         say("tables")
         _write_numbers(report, stage)
         if page or figures:
-            _write_pictures(report, stage, page=page, figures=figures, say=say)
+            from benchwright.report.figures import figures as figures_of
+
+            _write_pictures(lambda: figures_of(report), audit_page(report), stage, page=page, figures=figures, say=say)
+    return target
+
+
+def write_game_report(
+    game: GameResult,
+    out: str | Path,
+    *,
+    source: str | Path | None = None,
+    page: bool = True,
+    figures: bool = True,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """Write report.html, summary.json, figures/ and tables/ of a ranking game alone; ``out`` as for a report.
+
+    Parameters
+    ----------
+    game
+        An answer, two protocols compared, or a report of undisclosed submissions.
+    source
+        The file that it was read from: the page names it with its checksum.
+
+    Raises
+    ------
+    UsageError
+        As for :func:`write_report`.
+    DataError
+        ``source`` cannot be read.
+    """
+    say = (lambda _: None) if progress is None else progress
+    files = () if source is None else (_source_file(Path(source)),)
+    target = Path(out)
+    with REPORT.whole(target, overwrite=overwrite) as stage:
+        say("tables")
+        _write_tables(stage, game_tables(game))
+        _write(stage / MARKER, game_summary_text(game, files))
+        if page or figures:
+            from benchwright.report.figures import game_figures
+
+            shown = game_page(game, files=files)
+            _write_pictures(lambda: game_figures(game), shown, stage, page=page, figures=figures, say=say)
     return target
 
 
@@ -123,16 +175,17 @@ def _write_tables(stage: Path, shown: Iterable[ReportTable]) -> None:
         _write(folder / f"{table.name}.tex", table.latex())
 
 
-def _write_pictures(report: AuditReport, stage: Path, *, page: bool, figures: bool, say: Progress) -> None:
+def _write_pictures(
+    draw: Callable[[], tuple[Figure, ...]], shown: Page, stage: Path, *, page: bool, figures: bool, say: Progress
+) -> None:
     # Charts and the page's libraries load only where a picture is wanted; the chart library's bundle is
     # put together on another thread while the charts are drawn.
-    from benchwright.report.figures import figures as all_figures
     from benchwright.report.figures import svg_to_png
     from benchwright.report.html import chart_library, render_page
 
     with ThreadPoolExecutor(max_workers=2) as pool:
         library = pool.submit(chart_library) if page else None
-        drawn = all_figures(report)
+        drawn = draw()
         if figures:
             folder = stage / "figures"
             folder.mkdir()
@@ -146,7 +199,15 @@ def _write_pictures(report: AuditReport, stage: Path, *, page: bool, figures: bo
                 path.write_bytes(picture.result())
         if library is not None:
             say("report.html")
-            _write(stage / "report.html", render_page(report, drawn, library.result()))
+            _write(stage / "report.html", render_page(shown, drawn, library.result()))
+
+
+def _source_file(path: Path) -> SourceFile:
+    faults: list[Fault] = []
+    read = read_source(path, faults)
+    if read is None:
+        raise DataError(f"{path} cannot be read", faults=faults)
+    return read[1]
 
 
 def _write(path: Path, text: str) -> None:

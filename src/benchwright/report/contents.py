@@ -14,6 +14,7 @@ from benchwright.config import Config
 from benchwright.estimating.estimates import PanelEstimates
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights
+from benchwright.ranking_game.inputs import GameResult
 
 OF_WEIGHTS = ("weight", "published_", "averaged_")  # how columns of weights begin
 NO_SCORES = "the source has item statistics but no scores per model, so there is no leaderboard to score again"
@@ -39,6 +40,8 @@ class AuditReport:
         What a panel says, None where the source is item tables.
     board
         A panel's models under the published weights, None where there are none; then ``no_board`` says why.
+    game
+        What the ranking game of the same board says, None where none was given.
     """
 
     source: ItemTables
@@ -50,6 +53,7 @@ class AuditReport:
     estimates: PanelEstimates | None = None
     board: Leaderboard | None = None
     no_board: str | None = NO_SCORES
+    game: GameResult | None = None
 
     @property
     def items(self) -> pl.DataFrame:

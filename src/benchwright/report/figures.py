@@ -16,15 +16,17 @@ import altair as alt
 from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
 from benchwright.estimating.estimates import PanelEstimates
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
 from benchwright.report.contents import AuditReport
+from benchwright.report.figures_game import figures_of_game
 from benchwright.report.figures_weights import board_figures, weight_figures
 from benchwright.report.style import WIDTH, Chart
 
 PNG_SCALE = 2.0
 NOT_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
-WIDE = ("welfare-scatter", "cost-quantiles", "noise-quantiles")
+WIDE = ("welfare-scatter", "cost-quantiles", "noise-quantiles", "score-curves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,12 @@ def svg_to_png(svg: str) -> bytes:
 
 def figures(report: AuditReport) -> tuple[Figure, ...]:
     """Return the figures that this report has the data for, in reading order."""
-    return tuple(
-        Figure(name, section, title, caption, _specification(chart))
-        for name, section, title, caption, chart in _charts(report)
-        if chart is not None
-    )
+    return _figures_of(_charts(report))
+
+
+def game_figures(game: GameResult) -> tuple[Figure, ...]:
+    """Return the figures of a ranking game, in reading order."""
+    return _figures_of(figures_of_game(game))
 
 
 def _specification(chart: Chart) -> dict[str, Any]:
@@ -92,6 +95,14 @@ def _drawable(value: Any) -> Any:
 
 
 _Row = tuple[str, str, str, str, Chart | None]
+
+
+def _figures_of(rows: Iterator[_Row]) -> tuple[Figure, ...]:
+    return tuple(
+        Figure(name, section, title, caption, _specification(chart))
+        for name, section, title, caption, chart in rows
+        if chart is not None
+    )
 
 
 def _charts(report: AuditReport) -> Iterator[_Row]:
@@ -137,6 +148,8 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
         yield from _panel(report, report.estimates)
     yield from weight_figures(report)
     yield from board_figures(report)
+    if report.game is not None:
+        yield from figures_of_game(report.game)
 
 
 def _has_curve(report: AuditReport) -> bool:

@@ -16,8 +16,10 @@ from benchwright._words import count, dollars, p_value, percent
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.estimating.estimates import PanelEstimates
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.report import findings_panel as panel
 from benchwright.report.contents import AuditReport
+from benchwright.report.findings_game import of_game
 from benchwright.report.findings_weights import of_board, of_weights
 
 FAR_APART = 10.0
@@ -45,7 +47,14 @@ def findings(report: AuditReport) -> tuple[Finding, ...]:
     if audit.noise is not None:
         found += _noise(audit.noise, report.estimates)
     found += [Finding(*row) for row in panel.of_items(report)]
+    if report.game is not None:
+        found += game_findings(report.game)
     return tuple(found)
+
+
+def game_findings(game: GameResult) -> tuple[Finding, ...]:
+    """Return the findings of a ranking game, most consequential first."""
+    return tuple(Finding(*row) for row in of_game(game))
 
 
 def _welfare(welfare: WelfareAudit, threshold: float) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from benchwright.estimating.slopes import SlopeEstimate
 from benchwright.report.contents import AuditReport
 from benchwright.report.tables_panel import plain_names, slope_verdicts
 
-Section = Literal["welfare", "improvability", "noise", "weights", "quality", "models", "panel"]
+Section = Literal["welfare", "improvability", "noise", "weights", "quality", "models", "panel", "game"]
 Row = tuple[Section, str, str]
 NAMED = 5  # models that a sentence names
 LONGEST_NAME = 60

@@ -8,12 +8,16 @@ from typing import Any
 
 import polars as pl
 
+from benchwright import __version__
 from benchwright._json import json_safe
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.logs.item_tables import PERSPECTIVES
+from benchwright.logs.source_file import SourceFile
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.report.contents import AuditReport
-from benchwright.report.findings import findings
+from benchwright.report.findings import findings, game_findings
+from benchwright.report.page_game import game_assumptions, game_notes
 from benchwright.report.summary_panel import panel_summary
 from benchwright.report.summary_weights import weight_summary
 
@@ -38,6 +42,7 @@ def summary(report: AuditReport) -> dict[str, Any]:
         "no_weights": report.no_weights,
         "leaderboard": {"written": report.no_leaderboard is None, "why": report.no_leaderboard},
         "rescored": {"why": report.no_board} if report.board is None else report.board.to_dict(),
+        "game": None if report.game is None else report.game.to_dict(),
         "panel": None if report.estimates is None else panel_summary(report.estimates),
         "notes": report.notes,
         "assumptions": [asdict(assumption) for assumption in report.config.assumptions()],
@@ -49,6 +54,19 @@ def summary(report: AuditReport) -> dict[str, Any]:
 def summary_text(report: AuditReport) -> str:
     """Return the summary as JSON text."""
     return json.dumps(summary(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def game_summary_text(game: GameResult, files: tuple[SourceFile, ...] = ()) -> str:
+    """Return the summary of a ranking game alone, as JSON text; its figures stand under ``game``."""
+    record = {
+        "benchwright": __version__,
+        "source": {"files": [asdict(file) for file in files]},
+        "findings": [asdict(finding) for finding in game_findings(game)],
+        "game": game.to_dict(),
+        "notes": game_notes(game),
+        "assumptions": [asdict(assumption) for assumption in game_assumptions(game)],
+    }
+    return json.dumps(json_safe(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _audit(report: AuditReport) -> dict[str, Any]:

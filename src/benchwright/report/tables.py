@@ -15,7 +15,9 @@ import polars as pl
 from benchwright._csv import inert
 from benchwright._words import dollars, percent
 from benchwright.auditing.results import FamilyContrast
+from benchwright.ranking_game.inputs import GameResult
 from benchwright.report.contents import AuditReport
+from benchwright.report.tables_game import tables_of_game
 from benchwright.report.tables_panel import panel_tables
 from benchwright.report.tables_weights import weight_tables
 
@@ -102,13 +104,22 @@ def _latex(text: str) -> str:
 
 def tables(report: AuditReport) -> tuple[ReportTable, ...]:
     """Return the tables that this report has the data for, in reading order."""
-    return tuple(
-        ReportTable(name, section, title, tuple(TableColumn(*column) for column in columns), frame)
-        for name, section, title, columns, frame in _tables(report)
-    )
+    return _tables_of(_tables(report))
+
+
+def game_tables(game: GameResult) -> tuple[ReportTable, ...]:
+    """Return the tables of a ranking game."""
+    return _tables_of(tables_of_game(game))
 
 
 _Row = tuple[str, str, str, Sequence[tuple[Any, ...]], pl.DataFrame]
+
+
+def _tables_of(rows: Iterator[_Row]) -> tuple[ReportTable, ...]:
+    return tuple(
+        ReportTable(name, section, title, tuple(TableColumn(*column) for column in columns), frame)
+        for name, section, title, columns, frame in rows
+    )
 
 
 def _tables(report: AuditReport) -> Iterator[_Row]:
@@ -146,6 +157,8 @@ def _tables(report: AuditReport) -> Iterator[_Row]:
         yield "noise-quantiles", "noise", "Items at the quantiles of noise", _quantiles("number"), noise.quantiles
     yield from panel_tables(report)
     yield from weight_tables(report)
+    if report.game is not None:
+        yield from tables_of_game(report.game)
 
 
 def _quantiles(kind: Kind) -> Sequence[tuple[Any, ...]]:

@@ -1,0 +1,61 @@
+"""Names from data: in prose on one line each, a few of many, and picked by patterns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from benchwright.errors import UsageError
+
+
+def shown(text: str) -> str:
+    """Return a text with escapes for what is not printable: a line break in a name begins no line of its own.
+
+    >>> shown("a\\n5 items left out")
+    'a\\\\n5 items left out'
+    """
+    return text if text.isprintable() else "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def listed(names: Iterable[object], most: int = 5) -> str:
+    """Return the first names as one text, "" for none.
+
+    >>> listed(["a", "b"]), listed("abcde", 3)
+    ('a, b', 'a, b, c and 2 more')
+    """
+    every = [shown(str(name)) for name in names]
+    return ", ".join(every[:most]) + (f" and {len(every) - most:,} more" if len(every) > most else "")
+
+
+def matching(what: str, names: Sequence[str], patterns: str | Sequence[str]) -> list[str]:
+    """Return the names that match any of the patterns and none of those after a ``!``, in their order.
+
+    ``*`` stands for any text.
+
+    Raises
+    ------
+    UsageError
+        A pattern matches no name, or every name is left out.
+
+    Examples
+    --------
+    >>> matching("model", ["pythia-70m", "pythia-1b", "llama-7b"], ["pythia-*", "!*-1b"])
+    ['pythia-70m']
+    """
+    given = [patterns] if isinstance(patterns, str) else list(patterns)
+    wanted = [pattern for pattern in given if not pattern.startswith("!")] or ["*"]
+    kept = set().union(*(_matches(what, names, pattern) for pattern in wanted))
+    for pattern in given:
+        if pattern.startswith("!"):
+            kept -= _matches(what, names, pattern[1:])
+    if not kept:
+        raise UsageError(f"every {what} is left out by {', '.join(given)}", hint="name some to keep")
+    return [name for name in names if name in kept]
+
+
+def _matches(what: str, names: Sequence[str], pattern: str) -> set[str]:
+    regex = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    found = {name for name in names if regex.fullmatch(name)}
+    if not found:
+        raise UsageError(f"no {what} is named `{shown(pattern)}`", hint=f"there are: {listed(names, 10)}")
+    return found

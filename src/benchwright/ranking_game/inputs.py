@@ -1,0 +1,263 @@
+"""What ``benchwright game`` reads: each kind of input in one row of a table, recognised by content.
+
+==========================  ======================================================  ============================
+kind                        what it holds                                           answer
+==========================  ======================================================  ============================
+game file                   TOML, see :mod:`benchwright.ranking_game.files`         verdict, threshold
+score tables                JSON with direct_eval and train_before_test             two protocols compared
+scores before and after     table: model, TASK_before and TASK_after                two protocols compared
+submissions                 table: developer, n_items, score, public                what luck explains
+submissions by item         table: developer, variant, doc_id, score                what luck explains
+scores by effort            what ``ingest`` reads, with a step or a dose            verdict, threshold, intervals
+==========================  ======================================================  ============================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+
+from benchwright.errors import UsageError
+from benchwright.logs.log_file import Head, LogFile
+from benchwright.logs.score_tables import sniff_scores, sniff_trajectory
+from benchwright.logs.table_columns import plain, recognise
+from benchwright.ranking_game.answer import Progress, answer_game
+from benchwright.ranking_game.cell_table import open_cells, read_cells
+from benchwright.ranking_game.costs import PowerCosts
+from benchwright.ranking_game.curve_game import CurveGame, setting
+from benchwright.ranking_game.files import read_game
+from benchwright.ranking_game.input_columns import (
+    ITEM_SUBMISSIONS,
+    LONG,
+    SUBMISSIONS,
+    model_column,
+    paired_tasks,
+)
+from benchwright.ranking_game.rewards import Rewards, rewards_of_text
+
+if TYPE_CHECKING:
+    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.ranking_game.private_variants import VariantReport
+    from benchwright.ranking_game.protocols import ProtocolComparison, ScoreTables
+
+GameResult: TypeAlias = "GameAnswer | ProtocolComparison | VariantReport"
+
+
+class GameOptions(TypedDict, total=False):
+    """What may be said beside the input; None says nothing. An input that has no use for one refuses it."""
+
+    delta: float | None
+    delta_max: float | None
+    race: bool | None
+    seed: int | None
+    task: str | None
+    metric: str | None
+    filter: str | None
+    models: list[str] | tuple[str, ...] | None
+    effort: str | None
+    items: int | None
+    rewards: str | Rewards | None
+    kappa: float | None
+    capability: str | tuple[str, ...] | None
+    lower: str | float | None
+    upper: str | float | None
+    beta: str | float | None
+    deltas: tuple[float, ...] | None
+    replicates: int | None
+    price: float | None
+
+
+OF_GAMES = frozenset(("delta", "delta_max", "race", "deltas"))
+OF_CURVES = frozenset(GameOptions.__annotations__)
+SEED = frozenset(("seed",))
+Given = Mapping[str, Any]
+
+
+def answer_file(path: str | Path, *, progress: Progress | None = None, **options: Unpack[GameOptions]) -> GameResult:
+    """Answer whatever ranking game a file or folder holds.
+
+    Parameters
+    ----------
+    path
+        One of the kinds of input in the module's text.
+    progress
+        Called with the step at work.
+    **options
+        See :class:`GameOptions` and, of scores by effort, :class:`~benchwright.ranking_game.curve_game.CurveGame`.
+
+    Raises
+    ------
+    UsageError
+        The file is missing, of no kind that is known (all kinds are listed, and what the nearest one lacks), or has no
+        use for an option that is given.
+    DataError
+        The data cannot support an answer.
+    """
+    file, say = Path(path), progress or (lambda _: None)
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    if unknown := given.keys() - OF_CURVES:
+        raise UsageError(f"no option is called {', '.join(sorted(unknown))}", hint=f"options: {', '.join(OF_CURVES)}")
+    kind = _kind_of(file)
+    _refuse(kind.name, given, kind.options)
+    return kind.answer(file, given, say)
+
+
+def _refuse(what: str, given: Given, allowed: frozenset[str]) -> None:
+    if extra := [name for name in given if name not in allowed]:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in extra)
+        raise UsageError(f"{what}: no use for {options}")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of input: its name, what it needs in words and as columns, which options it takes, and its answer."""
+
+    name: str
+    needs: str
+    columns: tuple[str, ...]
+    options: frozenset[str]
+    answer: Callable[[Path, Given, Progress], GameResult]
+
+
+def _game_file(path: Path, given: Given, say: Progress) -> GameResult:
+    read = read_game(path)
+    if isinstance(read, CurveGame):
+        return _curves(read, given, say)
+    _refuse("a game without [curves]", given, OF_GAMES if "race" in given else OF_GAMES - {"deltas"})
+    changed = read.changed(delta=given.get("delta"), delta_max=given.get("delta_max"))
+    return answer_game(changed, race=given.get("race", False), deltas=given.get("deltas", ()), progress=say)
+
+
+def _score_tables(path: Path, given: Given, say: Progress) -> GameResult:
+    from benchwright.ranking_game.protocol_tables import read_protocols
+
+    return _compared(read_protocols(path), given, say)
+
+
+def _before_after(path: Path, given: Given, say: Progress) -> GameResult:
+    from benchwright.ranking_game.protocol_tables import protocols_of_cells
+
+    return _compared(protocols_of_cells(read_cells(path)), given, say)
+
+
+def _compared(tables: ScoreTables, given: Given, say: Progress) -> ProtocolComparison:
+    import numpy as np
+
+    from benchwright.ranking_game.protocols import compare_protocols
+
+    say("comparing protocols")
+    return compare_protocols(tables, rng=np.random.default_rng(given.get("seed", 0)))
+
+
+def _submissions(path: Path, given: Given, say: Progress) -> GameResult:
+    import polars as pl
+
+    from benchwright.ranking_game.private_variants import report_variants
+
+    table = read_cells(path)
+    numbers = {name: table.numbers(name) for name in ("n_items", "score", "public")}
+    return report_variants(pl.DataFrame({"developer": table.texts("developer"), **numbers}))
+
+
+def _item_submissions(path: Path, given: Given, say: Progress) -> GameResult:
+    import numpy as np
+    import polars as pl
+
+    from benchwright.ranking_game.private_variants import report_item_variants
+
+    table = read_cells(path)
+    columns: dict[str, Any] = {name: table.texts(name) for name in ITEM_SUBMISSIONS[:3]}
+    columns |= {name: table.numbers(name) for name in ("score", "public") if table.column(name)}
+    say("resampling items")
+    return report_item_variants(pl.DataFrame(columns), rng=np.random.default_rng(given.get("seed", 0)))
+
+
+def _scores_by_effort(path: Path, given: Given, say: Progress) -> GameResult:
+    return _curves(CurveGame(path), given, say)
+
+
+def _curves(game: CurveGame, given: Given, say: Progress) -> GameAnswer:
+    """Answer a game on curves, with options in place of what its file says."""
+    from benchwright.ranking_game.curve_answer import answer_curves
+
+    new = dict(given)
+    race = new.pop("race", False)
+    if "delta" in new:
+        new["tune_before_test"] = new.pop("delta")
+    if "kappa" in new:
+        new["cost"] = PowerCosts(new.pop("kappa"))
+    if isinstance(new.get("rewards"), str):
+        new["rewards"] = rewards_of_text(new["rewards"])
+    for name in ("lower", "upper", "beta"):
+        if name in new:
+            new[name] = setting(new[name], f"`{name}`")
+    for name in ("models", "deltas"):
+        if name in new:
+            new[name] = tuple(new[name])
+    return answer_curves(game.with_options(**new), race=race, progress=say)
+
+
+GAME_FILE = Kind("a game file", "a TOML file (.toml)", (), OF_CURVES, _game_file)
+SCORE_TABLES = Kind(
+    "score tables", "JSON: {direct_eval: {TASK: {MODEL: SCORE}}, train_before_test: ...}", (), SEED, _score_tables
+)
+BEFORE_AFTER = Kind(
+    "scores before and after",
+    "model, and TASK_before with TASK_after (or _direct, _tuned); or model, task, direct, tuned",
+    ("model", *LONG),
+    SEED,
+    _before_after,
+)
+BY_ITEM = Kind(
+    "submissions by item", f"{', '.join(ITEM_SUBMISSIONS)}, perhaps public", ITEM_SUBMISSIONS, SEED, _item_submissions
+)
+SUBMITTED = Kind("submissions", f"{', '.join(SUBMISSIONS)}, perhaps variant", SUBMISSIONS, frozenset(), _submissions)
+BY_EFFORT = Kind(
+    "scores by effort",
+    "model, task, step (or dose) and score; or logs of checkpoints as `ingest` reads them",
+    ("model", "step", "score"),
+    OF_CURVES,
+    _scores_by_effort,
+)
+KINDS = (GAME_FILE, SCORE_TABLES, BEFORE_AFTER, BY_ITEM, SUBMITTED, BY_EFFORT)
+
+
+def _kind_of(path: Path) -> Kind:
+    """Return what kind of input a path is, by its content; raise with all kinds and the nearest miss."""
+    if path.is_dir():
+        return BY_EFFORT
+    if path.suffix == ".toml":
+        return GAME_FILE
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file or folder", hint="give a game file, a table, or logs of checkpoints")
+    head = Head(path.name, LogFile(path, path.name).head())
+    if not head.content.strip():
+        raise UsageError(f"{path} is empty")
+    if sniff_scores(head):
+        return SCORE_TABLES
+    if sniff_trajectory(head):
+        return BY_EFFORT
+    table = open_cells(path)
+    names = [] if table is None else table.names
+    known = {plain(name) for name in names}
+    for kind in (BY_ITEM, SUBMITTED):
+        if known.issuperset(kind.columns):
+            return kind
+    if model_column(names) and (known.issuperset(LONG) or paired_tasks(names)):
+        return BEFORE_AFTER
+    roles = recognise(names)
+    if roles.keys() & {"step", "dose", "tokens"}:
+        return BY_EFFORT
+    raise _unknown(path, known)
+
+
+def _unknown(path: Path, names: set[str]) -> UsageError:
+    """Return the error for a file of no kind: what each kind needs, and what the nearest one lacks."""
+    lines = [f"{path} is nothing that `benchwright game` reads:", *(f"  {kind.name}: {kind.needs}" for kind in KINDS)]
+    share = {kind: len(names & {*kind.columns}) / len(kind.columns) for kind in KINDS if kind.columns}
+    near = max(share, key=lambda kind: share[kind])
+    lacking = ", ".join(f"`{name}`" for name in near.columns if name not in names)
+    hint = f"nearest is {near.name}, without {lacking}" if share[near] > 0 else None
+    return UsageError("\n".join(lines), hint=hint)
