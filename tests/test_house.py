@@ -24,6 +24,7 @@ ORDER = (
     {"mechanism"},
     {"curves"},
     {"ranking_game"},
+    {"tuning"},
     {"board"},
     {"report"},
     {"pipeline"},
