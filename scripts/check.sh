@@ -49,8 +49,8 @@ for version in 3.11 3.12 3.13; do
   fi
   step "tests, Python $version, hard dependencies only"
   setup ".venv-$version" "$other" test
-  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider "${spread[@]}" -m "not inspect_library and not engines and not libraries"
+  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider "${spread[@]}" -m "not inspect_library and not engines and not libraries and not tuning"
 done
 
 step "tests and examples, Python $own"
-"$bin/python" -m pytest -q "${spread[@]}"
+"$bin/python" -m pytest -q "${spread[@]}" -m "not gpu"

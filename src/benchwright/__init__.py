@@ -67,6 +67,10 @@ if TYPE_CHECKING:
     from benchwright.ranking_game.threshold import threshold
     from benchwright.report.build import write_game_report, write_report, write_weights
     from benchwright.simulate import PanelSimulation, Simulation, draw_panel, simulate_item_tables
+    from benchwright.tuning.plan import plan_tuning
+    from benchwright.tuning.protocol import read_protocol
+    from benchwright.tuning.results import TuningRun
+    from benchwright.tuning.run import run_tuning
 
 _HOME = {
     "audit": "pipeline",
@@ -133,6 +137,10 @@ _HOME = {
     "read_effort_scores": "curves.reading",
     "fit_curves": "curves.fit",
     "compare_laws": "curves.comparison",
+    "run_tuning": "tuning.run",
+    "TuningRun": "tuning.results",
+    "plan_tuning": "tuning.plan",
+    "read_protocol": "tuning.protocol",
     "Simulation": "simulate",
     "simulate_item_tables": "simulate",
     "PanelSimulation": "simulate",
@@ -170,6 +178,7 @@ __all__ = [
     "PanelSimulation",
     "RankingGame",
     "Simulation",
+    "TuningRun",
     "UsageError",
     "WeightScheme",
     "WeightSensitivity",
@@ -195,6 +204,7 @@ __all__ = [
     "optimal_weights",
     "other_rules",
     "plan_judging",
+    "plan_tuning",
     "price_of",
     "read_activities",
     "read_effort_scores",
@@ -202,10 +212,12 @@ __all__ = [
     "read_item_tables",
     "read_loadings",
     "read_logs",
+    "read_protocol",
     "read_raters",
     "read_scheme",
     "rescore",
     "risk_sweep",
+    "run_tuning",
     "score_table",
     "seed_factor",
     "simulate_item_tables",

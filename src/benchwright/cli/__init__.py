@@ -12,11 +12,35 @@ from typing import Annotated
 import typer
 
 from benchwright import __version__
-from benchwright.cli import activities, agreement, audit, compare, game, judge, panel, rescore, weights  # commands
+from benchwright.cli import (
+    activities,
+    agreement,
+    audit,
+    compare,
+    game,
+    judge,
+    panel,
+    rescore,
+    tune,
+    weights,
+)  # commands
 from benchwright.cli.options import app, note
 from benchwright.errors import BenchwrightError, UsageError
 
-__all__ = ["activities", "agreement", "app", "audit", "compare", "game", "judge", "main", "panel", "rescore", "weights"]
+__all__ = [
+    "activities",
+    "agreement",
+    "app",
+    "audit",
+    "compare",
+    "game",
+    "judge",
+    "main",
+    "panel",
+    "rescore",
+    "tune",
+    "weights",
+]
 
 # of the help
 ORDER = [
@@ -30,6 +54,7 @@ ORDER = [
     "aggregate",
     "compare",
     "game",
+    "tune",
     "fetch",
     "config",
 ]
