@@ -1,10 +1,15 @@
 """Make the lab: train tiny models from nothing, dose them three ways, score every item, and pack a panel.
 
-    python examples/lab/make_lab.py -o lab/               # <= 45 minutes on two cores
-    python examples/lab/make_lab.py -o lab/ --scale ci    # <= 3 minutes
+    python examples/lab/make_lab.py -o lab/               # the whole lab
+    python examples/lab/make_lab.py -o lab/ --scale ci    # a small one, in three minutes
 
-One process a model (a size and a seed), two at a time. What is finished is not done again: a killed run goes on with
-the same command. Needs ``pip install 'benchwright[tune,baseline]'``; nothing is downloaded.
+1. Pre-training (axis PT): a model a size and seed, on text of a made-up world, scored at checkpoints.
+2. Reward (axis RL): policy gradient on the benchmark's train split, from the last checkpoint.
+3. Tuning (axis SFT): ``benchwright tune`` from the last checkpoint, with curves, game and adversaries.
+4. Packing: a panel, items with welfare, prices.
+
+Two processes at a time. What is finished is not done again: a killed run goes on with the same command. Needs
+``pip install 'benchwright[tune,baseline]'``; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -19,16 +24,33 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-if __name__ in ("__main__", "__mp_main__"):  # before torch is imported, also in the processes that this one starts
-    os.environ.update(dict.fromkeys((*THREADS, *OFFLINE), "1") | {"TOKENIZERS_PARALLELISM": "false"})
+if __name__ == "__main__":  # before torch is imported, here or in processes that this one starts
+    os.environ.update(dict.fromkeys((*SINGLE, *OFFLINE), "1") | {"TOKENIZERS_PARALLELISM": "false"})
 
 import numpy as np  # noqa: E402
-from doses import Kind, Tuning, tune  # noqa: E402
 from models import Pretraining, Size, checkpoint, load, make_tokenizer, pretrain  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
+from reward import Rewarded, train_by_reward  # noqa: E402
 from scoring import Scorer  # noqa: E402
-from world import World  # noqa: E402
+from world import SPLITS, World  # noqa: E402
+
+Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
+PROTOCOL = "tune.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Supervised:
+    """How models are tuned by ``benchwright tune``; ``points`` are steps, ``levels`` those that are common tuning."""
+
+    points: tuple[int, ...] = (0, 10, 25, 50, 100, 200, 400)
+    levels: tuple[int, ...] = (0, 25, 100)
+    batch: int = 16
+    rate: float = 2e-3
+    chase_every: int = 10
+    chase_most: int = 400
+    gap: int = 200  # a rank is worth so many steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +61,8 @@ class Lab:
     sizes: tuple[Size, ...] = tuple(Size(f"tiny-{hidden}", hidden) for hidden in (32, 48, 64, 96, 128))
     seeds: tuple[int, ...] = (0, 1, 2)
     pretraining: Pretraining = field(default_factory=Pretraining)
-    supervised: Tuning = field(default_factory=Tuning)
-    rewarded: Tuning = field(default_factory=lambda: Tuning(doses=(0, 50, 100, 200, 400)))
+    supervised: Supervised = field(default_factory=Supervised)
+    rewarded: Rewarded = field(default_factory=Rewarded)
 
     @property
     def runs(self) -> list[tuple[Size, int]]:
@@ -55,45 +77,41 @@ LABS = {
         sizes=tuple(Size(f"tiny-{hidden}", hidden) for hidden in (32, 64, 128)),
         seeds=(0, 1),
         pretraining=Pretraining(steps=300, checkpoints=(100, 200, 300)),
-        supervised=Tuning(doses=(0, 50, 100, 200)),
-        rewarded=Tuning(doses=(0, 100)),
+        supervised=Supervised(points=(0, 10, 25, 50, 100, 200), levels=(0, 50), chase_every=25, chase_most=100),
+        rewarded=Rewarded(doses=(50, 100)),
     ),
 }
 
 
-def run_one(scale: str, size: Size, seed: int, folder: Path, say: Callable[[str], None]) -> None:
-    """Train one model, tune it both ways and score every checkpoint; writes ``scores-AXIS-STEP.npz`` files."""
+def run_one(scale: str, size: Size, seed: int, work: Path, say: Callable[[str], None]) -> None:
+    """Pre-train one model, train it by reward and score every checkpoint; writes ``scores-AXIS-STEP.npz`` files."""
     import torch
     from transformers import PreTrainedTokenizerFast
 
     torch.set_num_threads(1)
     quiet()
-    lab = LABS[scale]
-    own = folder / f"{size.name}-seed{seed}"
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
+    lab, own = LABS[scale], work / f"{size.name}-seed{seed}"
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(work / "tokenizer")
     pretrain(size, lab.world, tokenizer, own, how=lab.pretraining, seed=seed, say=say)
     scorer = Scorer(lab.world.items("test"), tokenizer)
     for step in lab.pretraining.checkpoints:
         if not scores_file(own, "PT", step).is_file():
             keep(own, "PT", step, scorer(load(checkpoint(own, step))))
-    final = checkpoint(own, lab.pretraining.checkpoints[-1])
-    train = lab.world.items("train")
-    ways: tuple[tuple[Kind, Tuning], ...] = (("SFT", lab.supervised), ("RL", lab.rewarded))
-    for kind, how in ways:
-        if all(scores_file(own, kind, step).is_file() for step in how.doses):
-            continue
-        began, scoring = time.process_time(), 0.0
+    if all(scores_file(own, "RL", step).is_file() for step in lab.rewarded.doses):
+        return
+    began, scoring = time.process_time(), 0.0
 
-        def at_dose(step: int, model: object, kind: Kind = kind) -> None:
-            nonlocal scoring
-            since = time.process_time()
-            keep(own, kind, step, scorer(model))
-            scoring += time.process_time() - since
+    def at_dose(step: int, model: object) -> None:
+        nonlocal scoring
+        since = time.process_time()
+        keep(own, "RL", step, scorer(model))
+        scoring += time.process_time() - since
 
-        tune(load(final), train, tokenizer, kind=kind, how=how, seed=seed, at_dose=at_dose)
-        spent = time.process_time() - began - scoring
-        (own / f"seconds-{kind}.json").write_text(json.dumps(round(spent, 2)), encoding="utf-8")
-        say(f"{size.name} seed {seed} {kind}: {spent:.1f} s, and {scoring:.1f} s of scoring")
+    model = load(checkpoint(own, lab.pretraining.steps))
+    train_by_reward(model, lab.world.items("train"), tokenizer, how=lab.rewarded, seed=seed, at_dose=at_dose)
+    spent = time.process_time() - began - scoring
+    (own / "seconds-RL.json").write_text(json.dumps(round(spent, 2)), encoding="utf-8")
+    say(f"{size.name} seed {seed} reward: {spent:.1f} s, and {scoring:.1f} s of scoring")
 
 
 def scores_file(own: Path, axis: str, step: int) -> Path:
@@ -101,13 +119,29 @@ def scores_file(own: Path, axis: str, step: int) -> Path:
     return own / f"scores-{axis}-{step}.npz"
 
 
-def keep(own: Path, axis: str, step: int, scores: tuple[np.ndarray, np.ndarray]) -> None:
+def keep(own: Path, axis: str, step: int, scores: Scores) -> None:
     """Write the scores of one dose, whole or not at all."""
-    probability, margin = scores
     target = scores_file(own, axis, step)
     fresh = target.with_suffix(".new.npz")
-    np.savez(fresh, p_gold=probability.astype(np.float32), margin=margin.astype(np.float32))
+    np.savez(fresh, p_gold=scores[0].astype(np.float32), margin=scores[1].astype(np.float32))
     fresh.replace(target)
+
+
+def protocol_text(lab: Lab, processes: int) -> str:
+    """Return the protocol of the supervised tuning."""
+    how = lab.supervised
+    lines = [f"seeds = {list(lab.seeds)}", ""]
+    for size in lab.sizes:
+        path = f"work/{size.name}-seed{{seed}}/step-{lab.pretraining.steps}"
+        lines += ["[[models]]", f'name = "{size.name}"', f'path = "{path}"', ""]
+    lines += ["[[benchmarks]]", 'name = "lab"', 'train = "benchmark/train.jsonl"', 'test = "benchmark/test.jsonl"']
+    lines += [r'template = "{question}\nAnswer:"', "", "[tuning]", f"amount = {how.points[-1]}"]
+    lines += [f"at = {list(how.points)}", f"levels = {list(how.levels)}", f"batch = {how.batch}"]
+    lines += [f"learning_rate = {how.rate}", 'device = "cpu"', "eval_batch = 256", ""]
+    lines += ["[adversary]", f"every = {how.chase_every}", f"maximum = {how.chase_most}", ""]
+    lines += ["[launch]", f"workers = {processes}", "threads = 1", ""]
+    lines += ["[game]", f'rewards = {{ form = "per-rank", gap = {how.gap} }}  # in steps', ""]
+    return "\n".join(lines)
 
 
 def quiet() -> None:
@@ -128,25 +162,33 @@ def told(text: str) -> None:
 
 def make(folder: Path, scale: str, processes: int) -> None:
     """Make the lab in a folder."""
-    from pack import pack
+    from pack import pack, write_lines
+
+    from benchwright.tuning.run import run_tuning
 
     lab, work = LABS[scale], folder / "work"
     work.mkdir(parents=True, exist_ok=True)
-    facts = json.dumps(asdict(lab), indent=1, sort_keys=True)
-    recipe = work / "lab.json"
+    facts, recipe = json.dumps(asdict(lab), indent=1, sort_keys=True), work / "lab.json"
     if recipe.is_file() and recipe.read_text(encoding="utf-8") != facts:
         sys.exit(f"{folder} holds a lab of another recipe\nHint: choose another folder with -o")
     recipe.write_text(facts, encoding="utf-8")
-    if not (work / "tokenizer" / "tokenizer.json").is_file():
+    if not (work / "tokenizer" / "tokenizer_config.json").is_file():
         make_tokenizer(lab.world, work / "tokenizer")
+    for split in SPLITS:
+        write_lines(folder / "benchmark" / f"{split}.jsonl", [item.to_dict() for item in lab.world.items(split)])
+    (folder / PROTOCOL).write_text(protocol_text(lab, processes), encoding="utf-8")
     began = time.time()
     with ProcessPoolExecutor(processes) as pool:
-        runs = {
-            pool.submit(run_one, scale, size, seed, work, told): f"{size.name} seed {seed}" for size, seed in lab.runs
-        }
+        runs = {pool.submit(run_one, scale, *run, work, told): run for run in lab.runs}
         for number, run in enumerate(as_completed(runs), 1):
             run.result()
-            told(f"[{number}/{len(runs)}] {runs[run]}, {time.time() - began:.0f} s so far")
+            size, seed = runs[run]
+            told(f"[{number}/{len(runs)}] {size.name} seed {seed}, {time.time() - began:.0f} s so far")
+    told("tuning")
+    tuned = run_tuning(folder / PROTOCOL, folder / "tuning", progress=told)
+    told(str(tuned))
+    if tuned.failed:
+        sys.exit("runs failed; the same command tries them again")
     pack(lab, work, folder)
     told(f"{folder}: done after {time.time() - began:.0f} s")
 

@@ -1,14 +1,13 @@
-"""From a lab's scores to what ships: a panel in Parquet, runs, items with texts, welfare, prices and curves.
+"""From a lab's scores to what ships: a panel in Parquet, runs, items with texts and welfare, prices.
 
-===========================  =====================================================================================
-panel/METRIC.parquet         one row per run and item, as ``benchwright panel export --table rows`` writes them
-runs.csv                     the final pre-trained models are dose 0 of tuning too; the anchor of costs
-items.jsonl                  task, doc_id, cluster, question, choices, answer of every test item
-benchmark/                   train.jsonl and test.jsonl: the same kind of lines, as ``benchwright tune`` reads them
-welfare/                     what the offline baseline judge says of the items, and values of activities where given
-benchwright.toml             prices of the doses, from the processor time that they took
-curves.csv, game.toml        accuracy by step of supervised tuning, per seed, for ``benchwright game``
-===========================  =====================================================================================
+=====================  =================================================================================
+panel/METRIC.parquet   one row per run and item, as ``benchwright panel export --table rows`` writes them
+runs.csv               final pre-trained models are dose 0 of tuning and reward too; the anchor of costs
+benchmark/             train.jsonl and test.jsonl: task, doc_id, cluster, question, choices, answer
+welfare/               what the offline baseline judge says of the test items
+benchwright.toml       prices of doses, from the processor time that they took
+tuning/                what ``benchwright tune`` wrote: curves, game, adversaries
+=====================  =================================================================================
 """
 
 from __future__ import annotations
@@ -29,81 +28,64 @@ if TYPE_CHECKING:
 
 DIGITS = {"p_gold": 3, "margin": 2, "acc": 0}
 UNITS = {"PT": "token", "SFT": "example", "RL": "prompt"}
-CORE_HOUR = 0.04  # US dollars: what a rented core costs about
-GAME = """# Accuracy of the lab's models by step of supervised tuning, averaged over pre-training seeds.
-
-rewards = {{ form = "per-rank", gap = {gap} }}  # in steps
-
-[cost]
-form = "linear"
-kappa = 1.0
-
-[curves]
-file = "curves.csv"
-lower = "shared"
-deltas = {deltas}
-"""
+PER = {"PT": 1_000_000, "SFT": 1_000, "RL": 1_000}  # native units of dose to a slope unit
+CORE_HOUR = 0.04  # US dollars: about what a rented core costs
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One run: a model's state with the scores of all items."""
+    """One run: a model's state, and the scores of all items by metric."""
 
     model: str
     seed: int
     axis: str
     step: int
     dose: int
-    path: Path
+    values: dict[str, NDArray[np.float64]]
 
 
 def pack(lab: Lab, work: Path, folder: Path, *, activities: Path | None = None) -> None:
-    """Write everything that an audit and a game of the lab need."""
+    """Write everything that an audit of the lab needs."""
     items = lab.world.items("test")
-    runs = list(scored_runs(lab, work))
-    panel = folder / "panel"
-    panel.mkdir(parents=True, exist_ok=True)
-    values = {name: np.stack([column(run.path, name) for run in runs]) for name in DIGITS}
-    for name, matrix in values.items():
-        write(rows(runs, items, matrix, name), panel / f"{name}.parquet")
+    runs = [*own_runs(lab, work), *tuned_runs(lab, folder / "tuning" / "rows.parquet")]
+    (folder / "panel").mkdir(exist_ok=True)
+    for name in DIGITS:
+        write(rows(runs, items, name), folder / "panel" / f"{name}.parquet")
     run_facts(lab).write_csv(folder / "runs.csv")
-    write_lines(folder / "items.jsonl", [item.to_dict() for item in items])
-    for split in ("train", "test"):
-        (folder / "benchmark").mkdir(exist_ok=True)
-        lines = [item.to_dict() for item in lab.world.items(split)]
-        write_lines(folder / "benchmark" / f"{split}.jsonl", lines)
-    (folder / "benchwright.toml").write_text(settings(lab, work), encoding="utf-8")
-    curves(runs, values["acc"]).write_csv(folder / "curves.csv")
-    deltas = [step for step in lab.supervised.doses if step < lab.supervised.doses[-1]]
-    game = GAME.format(gap=lab.supervised.doses[-1] // 2, deltas=deltas)
-    (folder / "game.toml").write_text(game, encoding="utf-8")
+    (folder / "benchwright.toml").write_text(settings(lab, work, folder / "tuning" / "runs.csv"), encoding="utf-8")
     judge(folder, activities)
 
 
-def scored_runs(lab: Lab, work: Path) -> Iterator[Scored]:
-    """Every run; dose 0 of tuning is the final checkpoint of pre-training and not told again."""
-    how = {"SFT": lab.supervised, "RL": lab.rewarded}
+def own_runs(lab: Lab, work: Path) -> Iterator[Scored]:
+    """Yield the checkpoints of pre-training, and what came of training by reward."""
     for size in lab.sizes:
         for seed in lab.seeds:
             own = work / f"{size.name}-seed{seed}"
             for step in lab.pretraining.checkpoints:
                 dose = step * lab.pretraining.tokens
-                yield Scored(size.name, seed, "PT", step, dose, own / f"scores-PT-{step}.npz")
-            for axis, tuning in how.items():
-                for step in tuning.doses[1:]:
-                    yield Scored(size.name, seed, axis, step, step * tuning.batch, own / f"scores-{axis}-{step}.npz")
+                yield Scored(size.name, seed, "PT", step, dose, kept(own / f"scores-PT-{step}.npz"))
+            for step in lab.rewarded.doses:
+                dose = step * lab.rewarded.batch
+                yield Scored(size.name, seed, "RL", step, dose, kept(own / f"scores-RL-{step}.npz"))
 
 
-def column(path: Path, name: str) -> NDArray[np.float64]:
-    """Return one score of all items of a run, rounded."""
+def kept(path: Path) -> dict[str, NDArray[np.float64]]:
+    """Return the scores of all items in one state."""
     with np.load(path) as saved:
-        if name == "acc":
-            return np.asarray(saved["margin"] > 0, dtype=np.float64)
-        exact = np.asarray(saved[name], dtype=np.float64)
-        return np.round(exact, DIGITS[name])
+        values = {name: np.asarray(saved[name], dtype=np.float64) for name in ("p_gold", "margin")}
+    return values | {"acc": (values["margin"] > 0).astype(np.float64)}
 
 
-def rows(runs: Sequence[Scored], items: Sequence[Item], values: np.ndarray, metric: str) -> pl.DataFrame:
+def tuned_runs(lab: Lab, path: Path) -> Iterator[Scored]:
+    """Yield what came of tuning; step 0 is the final checkpoint of pre-training, which is there already."""
+    table = pl.read_parquet(path).filter(pl.col("step") > 0, pl.col("metric").is_in(list(DIGITS)))
+    table = table.with_columns(pl.col("doc_id").cast(pl.Int64)).sort("doc_id")
+    for (model, seed, step), group in sorted(table.group_by("model", "seed", "step"), key=lambda one: str(one[0])):
+        values = {name: group.filter(pl.col("metric") == name)["score"].to_numpy() for name in DIGITS}
+        yield Scored(str(model), int(str(seed)), "SFT", int(str(step)), int(str(step)) * lab.supervised.batch, values)
+
+
+def rows(runs: Sequence[Scored], items: Sequence[Item], metric: str) -> pl.DataFrame:
     """Return one row per run and item, as a panel's rows are exported."""
     n = len(items)
     told = pl.DataFrame(
@@ -129,7 +111,7 @@ def rows(runs: Sequence[Scored], items: Sequence[Item], values: np.ndarray, metr
     )
     none = pl.lit(None, dtype=pl.String)
     return frame.with_columns(
-        value=pl.Series(values.ravel() + 0.0),
+        value=pl.Series(np.concatenate([np.round(run.values[metric], DIGITS[metric]) for run in runs]) + 0.0),
         metric=pl.lit(metric),
         higher_is_better=pl.lit(True),
         status=pl.lit("scored"),
@@ -163,61 +145,42 @@ def run_facts(lab: Lab) -> pl.DataFrame:
     return pl.DataFrame(lines, schema=["run", "axis", "dose", "unit", "anchor"], orient="row")
 
 
-def write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
-    """Write JSON lines."""
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-
-
-def settings(lab: Lab, work: Path) -> str:
-    """Return the prices: processor time of the middle size's doses at the price of a core."""
-    middle = lab.sizes[len(lab.sizes) // 2].name
-    last = lab.pretraining.checkpoints[-1]
-    spent: dict[str, list[float]] = {axis: [] for axis in UNITS}
-    for seed in lab.seeds:
-        own = work / f"{middle}-seed{seed}"
-        spent["PT"].append(json.loads((own / f"step-{last}" / "done.json").read_text(encoding="utf-8"))["cpu_seconds"])
-        for axis in ("SFT", "RL"):
-            spent[axis].append(json.loads((own / f"seconds-{axis}.json").read_text(encoding="utf-8")))
-    doses = {
-        "PT": lab.pretraining.checkpoints[-1] * lab.pretraining.tokens,
-        "SFT": lab.supervised.doses[-1] * lab.supervised.batch,
-        "RL": lab.rewarded.doses[-1] * lab.rewarded.batch,
+def settings(lab: Lab, work: Path, tuned: Path) -> str:
+    """Return the prices: seconds of one core that the middle size's doses took, at the price of a core."""
+    middle, last = lab.sizes[len(lab.sizes) // 2].name, lab.pretraining.steps
+    folders = [work / f"{middle}-seed{seed}" for seed in lab.seeds]
+    points = pl.read_csv(tuned).filter(pl.col("model") == middle)
+    seconds = {
+        "PT": np.mean([read(own / f"step-{last}" / "done.json")["cpu_seconds"] for own in folders]) / last,
+        "SFT": points["tuning_seconds"].sum() / len(folders) / lab.supervised.points[-1],
+        "RL": np.mean([read(own / "seconds-RL.json") for own in folders]) / lab.rewarded.doses[-1],
     }
-    per = {"PT": 1_000_000, "SFT": 1_000, "RL": 1_000}
+    batch = {"PT": lab.pretraining.tokens, "SFT": lab.supervised.batch, "RL": lab.rewarded.batch}
     lines = [
-        f"# Processor seconds of {middle} on the machine that made the lab, at {CORE_HOUR} US dollars a core-hour.",
+        f"# What doses of {middle} cost: core seconds where the lab was made, {CORE_HOUR} US dollars an hour.",
         "[prices]",
     ]
-    for axis, units in per.items():
-        usd = float(np.mean(spent[axis])) / doses[axis] * units / 3600 * CORE_HOUR
-        lines.append(
-            f'{axis} = {{ usd = {usd:.3g}, per = "{units:,} {UNITS[axis]}s", unit = "{UNITS[axis]}", units = {units} }}'
-        )
+    for axis, units in PER.items():
+        usd = float(seconds[axis]) / batch[axis] * units / 3600 * CORE_HOUR
+        said = f'per = "{units:,} {UNITS[axis]}s", unit = "{UNITS[axis]}", units = {units}'
+        lines.append(f"{axis} = {{ usd = {usd:.3g}, {said} }}")
     return "\n".join([*lines, "", "[estimates]", 'metric = "p_gold"', ""])
 
 
-def curves(runs: Sequence[Scored], right: np.ndarray) -> pl.DataFrame:
-    """Return the accuracy of each model by step of supervised tuning; step 0 is the final pre-trained model."""
-    last = max(run.step for run in runs if run.axis == "PT")
-    kept = [(k, run) for k, run in enumerate(runs) if run.axis == "SFT" or (run.axis == "PT" and run.step == last)]
-    lines = [
-        (
-            run.model,
-            run.seed,
-            "lab",
-            "acc",
-            run.step if run.axis == "SFT" else 0,
-            round(float(right[k].mean()), 4),
-            right.shape[1],
-        )
-        for k, run in kept
-    ]
-    names = ["model", "seed", "task", "metric", "step", "score", "n_items"]
-    return pl.DataFrame(lines, schema=names, orient="row").sort("model", "step", "seed", maintain_order=True)
+def read(path: Path) -> Any:
+    """Return what a JSON file holds."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
+    """Write JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def judge(folder: Path, activities: Path | None) -> None:
     """Let the offline baseline judge the items."""
     from benchwright.judge.run import judge_items
 
-    judge_items(folder / "items.jsonl", model="baseline/tfidf", out=folder / "welfare", activity_scores=activities)
+    source, out = folder / "benchmark" / "test.jsonl", folder / "welfare"
+    judge_items(source, model="baseline/tfidf", out=out, activity_scores=activities, overwrite=True)
