@@ -114,9 +114,10 @@ def compare(table: pl.DataFrame, answers: Mapping[str, GameAnswer]) -> pl.DataFr
     for key, group in table.group_by(("task", "delta", "developer", "over"), maintain_order=True):
         task, delta, developer, over = key
         needed = np.array([np.inf if value is None else value for value in group["needed"]])
+        at_least = np.where(np.isinf(needed), group["needed_above"].to_numpy(), needed)
         middle = float(np.quantile(needed, 0.5, method="inverted_cdf")) if needed.size % 2 else _upper_median(needed)
         fitted, low, high = _fitted(answers.get(str(task)), str(developer), str(over), float(delta))
-        beyond = float(group["needed_above"].max()) if not np.isfinite(middle) else None  # type: ignore[arg-type]
+        beyond = None if np.isfinite(middle) else float(np.median(at_least))
         within = None
         if np.isfinite(low):
             within = low <= middle <= high if beyond is None else (None if high > beyond else False)

@@ -110,15 +110,13 @@ def overtaking_sentence(row: Mapping[str, Any], unit: str) -> str:
     >>> overtaking_sentence(row, "steps")
     't: tuned by 10 steps, b needed 40 more to pass a (median of 3 seeds); fitted 35, 95 % interval 20 to 60: inside'
     """
-    took = (
-        f"needed {row['needed']:g} more to pass"
-        if row["needed"] is not None
-        else (
-            f"had not passed after {row['needed_above']:g} more" if row["needed_above"] is not None else "did not pass"
-        )
-    )
+    developer, over = row["developer"], row["over"]
+    if row["needed"] is not None:
+        took = f"{developer} needed {row['needed']:g} more to pass {over}"
+    else:
+        took = f"{developer} had not passed {over} after {row['needed_above']:g} more"
     missed = f", {row['censored']} not passed" if row["censored"] else ""
-    text = f"{row['task']}: tuned by {row['delta']:g} {unit}, {row['developer']} {took} {row['over']}"
+    text = f"{row['task']}: tuned by {row['delta']:g} {unit}, {took}"
     text += f" (median of {count(row['seeds'], 'seed')}{missed})"
     if row["fitted"] is None:
         return f"{text}; the fitted curves never do, or there are none"
