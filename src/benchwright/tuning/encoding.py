@@ -42,7 +42,9 @@ class Batch:
     target: IntArray
 
 
-def encode(tokenizer: Any, pairs: Sequence[tuple[str, str]], max_length: int) -> tuple[list[Encoded], int]:
+def encode(
+    tokenizer: Any, pairs: Sequence[tuple[str, str]], max_length: int, *, vocabulary: int | None = None
+) -> tuple[list[Encoded], int]:
     """Return the tokens of prompts and answers, and how many prompts lost their beginning to ``max_length``.
 
     Spaces at the end of a prompt go to the answer, and the answer's tokens are those that the prompt alone does not
@@ -51,7 +53,7 @@ def encode(tokenizer: Any, pairs: Sequence[tuple[str, str]], max_length: int) ->
     Raises
     ------
     RunError
-        An answer has no tokens of its own, or more than fit.
+        An answer has no tokens of its own, or more than fit; a token is none of the model's ``vocabulary``.
     """
     moved = []
     for prompt, answer in pairs:
@@ -71,6 +73,11 @@ def encode(tokenizer: Any, pairs: Sequence[tuple[str, str]], max_length: int) ->
         if length >= max_length:
             raise RunError(
                 "data", f"an answer has {length} tokens, max_length is {max_length}", hint="raise [tuning] max_length"
+            )
+        if vocabulary is not None and max(ids) >= vocabulary:
+            raise RunError(
+                "model",
+                f"the tokenizer gives token {max(ids)}, and the model has {vocabulary}: they do not go together",
             )
         cut += len(ids) > max_length
         found.append(Encoded(np.array(ids[-max_length:], dtype=np.int64), length))

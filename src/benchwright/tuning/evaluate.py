@@ -31,7 +31,7 @@ class ItemScorer:
     def __init__(self, opened: OpenModel, items: Sequence[Item], *, max_length: int, batch: int) -> None:
         self._opened, self._items, self._batch = opened, items, batch
         pairs = [pair for item in items for pair in item.pairs]
-        self._encoded, self.cut = encode(opened.tokenizer, pairs, max_length)
+        self._encoded, self.cut = encode(opened.tokenizer, pairs, max_length, vocabulary=opened.vocabulary)
         self._order = np.argsort([-one.ids.size for one in self._encoded], kind="stable")
 
     def score(self) -> pl.DataFrame:

@@ -50,7 +50,8 @@ def carry_out(jobs: Sequence[Job], runs: Path, launch: LaunchSettings, *, progre
         record = _record(job)
         before = read_json(folder / RUN)
         if before is not None and before["identity"] != record["identity"]:
-            if job.chase is not None:  # what it is to pass has moved, with models or seeds that are new
+            # nothing is lost; or what an adversary is to pass has moved, with models or seeds that are new
+            if job.chase is not None or not any(folder.glob("eval-*.json")):
                 shutil.rmtree(folder)
                 waiting.append((job, record))
                 continue
@@ -164,8 +165,11 @@ class _Local:
         job, process = self._at_work[slot], self._processes[slot]
         code = process.poll()  # before the files: one that ends writes them first
         folder = self.runs / job.name
-        if (folder / DONE).is_file() or (folder / FAILED).is_file():
+        if (folder / DONE).is_file():
             del self._at_work[slot]
+        elif (folder / FAILED).is_file():  # its process ends, and another takes the next run
+            del self._at_work[slot], self._processes[slot]
+            process.communicate()
         elif code is not None:
             del self._at_work[slot]
             if code < 0:

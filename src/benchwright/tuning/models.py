@@ -44,6 +44,11 @@ class OpenModel:
         row, column = (torch.from_numpy(part).to(**put) for part in (batch.row, batch.column))
         return logits[row, column if self.keeps else column + first].float(), torch.from_numpy(batch.target).to(**put)
 
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens that the model knows."""
+        return int(self.model.get_input_embeddings().weight.shape[0])
+
     def tuned(self) -> dict[str, Any]:
         """The parameters that tuning moves, by name."""
         return {name: value for name, value in self.model.named_parameters() if value.requires_grad}

@@ -90,7 +90,8 @@ class _Run:
             torch.set_num_threads(int(threads))
         opened = open_model(job.model.path, job.model.revision, _placed(job), seed=job.seed)
         examples, self.score, self.validate, notes = _benchmark(job, opened)
-        encoded, cut = encode(opened.tokenizer, [(one.prompt, one.answer) for one in examples], settings.max_length)
+        pairs = [(one.prompt, one.answer) for one in examples]
+        encoded, cut = encode(opened.tokenizer, pairs, settings.max_length, vocabulary=opened.vocabulary)
         if cut:
             notes = (*notes, f"{cut:,} of {len(encoded):,} examples lost their beginning to max_length")
         self.tuner = Tuner(opened, encoded, settings, seed=job.seed, stream=0 if job.chase is None else 1)
