@@ -38,6 +38,7 @@ from world import SPLITS, World  # noqa: E402
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 PROTOCOL = "tune.toml"
+QUIZ, PLAIN = 0.1, 0.01  # share of pre-training text that asks and answers, by family
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,10 @@ class Lab:
     """What a lab trains."""
 
     world: World = field(default_factory=World)
-    sizes: tuple[Size, ...] = tuple(Size(f"tiny-{hidden}", hidden) for hidden in (32, 48, 64, 96, 128))
+    sizes: tuple[Size, ...] = (
+        *(Size(f"quiz-{hidden}", hidden, quiz=QUIZ) for hidden in (32, 48, 96)),
+        *(Size(f"plain-{hidden}", hidden, quiz=PLAIN) for hidden in (64, 128)),
+    )
     seeds: tuple[int, ...] = (0, 1, 2)
     pretraining: Pretraining = field(default_factory=Pretraining)
     supervised: Supervised = field(default_factory=Supervised)
@@ -69,16 +73,21 @@ class Lab:
         """Size and seed of each model, the longest training first."""
         return [(size, seed) for size in sorted(self.sizes, key=lambda one: -one.hidden) for seed in self.seeds]
 
+    @property
+    def middle(self) -> str:
+        """Name of the model of middle size, the anchor of costs."""
+        return sorted(self.sizes, key=lambda one: one.hidden)[len(self.sizes) // 2].name
+
 
 LABS = {
     "full": Lab(),
     "ci": Lab(
         world=World(train_firms=60, test_firms=60),
-        sizes=tuple(Size(f"tiny-{hidden}", hidden) for hidden in (32, 64, 128)),
+        sizes=(Size("quiz-32", 32, quiz=QUIZ), Size("plain-64", 64, quiz=PLAIN), Size("plain-96", 96, quiz=PLAIN)),
         seeds=(0, 1),
-        pretraining=Pretraining(steps=300, checkpoints=(100, 200, 300)),
-        supervised=Supervised(points=(0, 10, 25, 50, 100, 200), levels=(0, 50), chase_every=25, chase_most=100),
-        rewarded=Rewarded(doses=(50, 100)),
+        pretraining=Pretraining(steps=350, checkpoints=(100, 200, 350)),
+        supervised=Supervised(points=(0, 10, 25, 50, 100, 200), levels=(50,), chase_every=25, chase_most=100),
+        rewarded=Rewarded(doses=(50,)),
     ),
 }
 
@@ -160,8 +169,21 @@ def told(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def make(folder: Path, scale: str, processes: int) -> None:
-    """Make the lab in a folder."""
+class Often:
+    """Prints what is said often, where it is new, at most once in a while."""
+
+    def __init__(self, seconds: float = 15.0) -> None:
+        self._seconds, self._last, self._at = seconds, "", -seconds
+
+    def __call__(self, text: str) -> None:
+        """Print, or not."""
+        if text != self._last and time.monotonic() - self._at >= self._seconds:
+            self._last, self._at = text, time.monotonic()
+            told(text)
+
+
+def make(folder: Path, scale: str, processes: int, activities: Path | None = None) -> None:
+    """Make the lab in a folder; ``activities`` is a table of values for the welfare."""
     from pack import pack, write_lines
 
     from benchwright.tuning.run import run_tuning
@@ -185,11 +207,11 @@ def make(folder: Path, scale: str, processes: int) -> None:
             size, seed = runs[run]
             told(f"[{number}/{len(runs)}] {size.name} seed {seed}, {time.time() - began:.0f} s so far")
     told("tuning")
-    tuned = run_tuning(folder / PROTOCOL, folder / "tuning", progress=told)
+    tuned = run_tuning(folder / PROTOCOL, folder / "tuning", progress=Often())
     told(str(tuned))
     if tuned.failed:
         sys.exit("runs failed; the same command tries them again")
-    pack(lab, work, folder)
+    pack(lab, work, folder, activities=activities)
     told(f"{folder}: done after {time.time() - began:.0f} s")
 
 
@@ -199,8 +221,9 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, default=Path("lab"), help="folder to write")
     parser.add_argument("--scale", choices=sorted(LABS), default="full")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--activities", type=Path, help="values of activities (gwa_welfare_scores.csv) for the welfare")
     given = parser.parse_args()
-    make(given.out, given.scale, given.processes)
+    make(given.out, given.scale, given.processes, given.activities)
 
 
 if __name__ == "__main__":

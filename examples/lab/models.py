@@ -21,10 +21,15 @@ CONTEXT = 128
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One size of a family: ``family`` is a model type of transformers."""
+    """One model, whatever its seed: ``family`` is a model type of transformers.
+
+    ``quiz`` is the share of its pre-training text that asks and answers: developers' data differ in how much of it
+    resembles tests.
+    """
 
     name: str
     hidden: int
+    quiz: float = 0.0
     layers: int = 2
     family: str = "qwen2"
 
@@ -52,11 +57,11 @@ class Size:
 class Pretraining:
     """How a model is pre-trained; ``checkpoints`` are the steps at which it is kept."""
 
-    steps: int = 2000
-    checkpoints: tuple[int, ...] = (250, 500, 1000, 1500, 2000)
+    steps: int = 1400
+    checkpoints: tuple[int, ...] = (150, 350, 700, 1050, 1400)
     batch: int = 32
     length: int = 64
-    rate: float = 3e-3
+    rate: float = 0.5  # over the hidden size: wider models take smaller steps
     warm_up: int = 50
 
     @property
@@ -70,7 +75,7 @@ def make_tokenizer(world: World, folder: Path) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    source = world.sentences(np.random.default_rng([world.seed, 10]))
+    source = world.sentences(np.random.default_rng([world.seed, 10]), quiz=0.05)
     texts = [next(source) for _ in range(20_000)] + [item.prompt for item in world.items("train")]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -85,9 +90,9 @@ def make_tokenizer(world: World, folder: Path) -> Any:
     return fast
 
 
-def text_blocks(world: World, tokenizer: Any, how: Pretraining, seed: int) -> Iterator[np.ndarray]:
+def text_blocks(world: World, tokenizer: Any, size: Size, how: Pretraining, seed: int) -> Iterator[np.ndarray]:
     """Blocks of token ids (batch, length + 1) without end: sentences one after the other, each after an end token."""
-    source = world.sentences(np.random.default_rng([world.seed, 11, seed]))
+    source = world.sentences(np.random.default_rng([world.seed, 11, seed]), quiz=size.quiz)
     end, need = tokenizer.eos_token_id, how.batch * (how.length + 1)
     held: list[int] = []
     while True:
@@ -127,15 +132,16 @@ def pretrain(
     else:
         model = AutoModelForCausalLM.from_config(size.config(tokenizer.eos_token_id))
     model.train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=how.rate, betas=(0.9, 0.98), weight_decay=0.01)
+    rate = how.rate / size.hidden
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
     if first:
         optimizer.load_state_dict(torch.load(checkpoint(folder, first) / STATE, weights_only=True))
     began = time.process_time() - spent
-    for step, block in zip(range(1, how.steps + 1), text_blocks(world, tokenizer, how, seed), strict=False):
+    for step, block in zip(range(1, how.steps + 1), text_blocks(world, tokenizer, size, how, seed), strict=False):
         if step <= first:
             continue
         for group in optimizer.param_groups:
-            group["lr"] = how.rate * min(1.0, step / how.warm_up)
+            group["lr"] = rate * min(1.0, step / how.warm_up)
         ids = torch.from_numpy(block)
         logits = model(input_ids=ids[:, :-1]).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())

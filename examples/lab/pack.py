@@ -134,7 +134,7 @@ def run_facts(lab: Lab) -> pl.DataFrame:
     """What rows do not say: untuned models are dose 0 of both ways of tuning; the middle size is the anchor."""
     last = lab.pretraining.checkpoints[-1]
     tokens = last * lab.pretraining.tokens
-    middle = lab.sizes[len(lab.sizes) // 2].name
+    middle = lab.middle
     lines = []
     for size in lab.sizes:
         for seed in lab.seeds:
@@ -147,7 +147,7 @@ def run_facts(lab: Lab) -> pl.DataFrame:
 
 def settings(lab: Lab, work: Path, tuned: Path) -> str:
     """Return the prices: seconds of one core that the middle size's doses took, at the price of a core."""
-    middle, last = lab.sizes[len(lab.sizes) // 2].name, lab.pretraining.steps
+    middle, last = lab.middle, lab.pretraining.steps
     folders = [work / f"{middle}-seed{seed}" for seed in lab.seeds]
     points = pl.read_csv(tuned).filter(pl.col("model") == middle)
     seconds = {

@@ -22,6 +22,7 @@ KNOWN = ("goods", "contacts", "slots", "budgets")  # what must be known of a fir
 SKILLS = ("sums", "rules", "visits")  # what can be told from the question
 TASKS = (*KNOWN, *SKILLS)
 SPLITS = ("train", "test")
+SHARES = (0.16, 0.16, 0.16, 0.16, 0.12, 0.12, 0.12)  # of tasks in pre-training text
 DISTRACTORS = 3
 
 VALUES: dict[str, tuple[str, ...]] = {
@@ -84,6 +85,15 @@ ASKED: dict[str, tuple[str, ...]] = {
     ),
 }
 ANSWER = "\nAnswer:"
+QUIZ: dict[str, str] = {
+    "goods": "Product of {f}?",
+    "contacts": "Person at {f}?",
+    "slots": "Hour of {f}?",
+    "budgets": "Money of {f}?",
+    "sums": "Sum of {a} and {b}?",
+    "rules": "Is {a} above {b}?",
+    "visits": "Least of {a}, {b}, {c}?",
+}
 SOUNDS = ("BDFGKLMNPRSTVZ", "aeiou", "lmnrs", "bdgkpt", "aeiou", "klmnrstx")  # of a name, in their order
 SMALL = range(2, 22)  # of the sums
 ROUND = range(5, 100, 5)  # of the rules
@@ -144,11 +154,16 @@ class World:
         drawn = {name: rng.integers(0, len(VALUES[name]), n) for name in KNOWN}
         return {firm: {name: VALUES[name][drawn[name][k]] for name in KNOWN} for k, firm in enumerate(self.firms)}
 
-    def sentences(self, rng: np.random.Generator) -> Iterator[str]:
-        """Sentences of pre-training text without end: facts of firms, three of five, and numbers."""
+    def sentences(self, rng: np.random.Generator, *, quiz: float = 0.0) -> Iterator[str]:
+        """Sentences of pre-training text without end: facts of firms, two of three, and numbers.
+
+        ``quiz`` is the share of those that ask and answer, in yet other words than the benchmark.
+        """
         while True:
-            task = TASKS[_draw(rng, (0.16, 0.16, 0.16, 0.16, 0.12, 0.12, 0.12))]
+            task = TASKS[_draw(rng, SHARES)]
             wording = STATED[task][rng.integers(len(STATED[task]))]
+            if rng.random() < quiz:
+                wording = f"{QUIZ[task]}{ANSWER} {{{'w' if task == 'rules' else 'v'}}}."
             if task in KNOWN:
                 firm = self.firms[rng.integers(len(self.firms))]
                 yield wording.format(f=firm, v=self.facts[firm][task])
