@@ -193,6 +193,53 @@ def test_an_adversary_stops_where_it_has_passed(family: Path, tmp_path: Path) ->
     assert (ends["high"]["passed"], ends["high"]["last"]) == (None, 13)
 
 
+def test_an_annealed_run_ends_at_its_level_with_a_rate_of_nothing(family: Path, tmp_path: Path) -> None:
+    """Its curve is not that of the longer run: levels are runs of their own."""
+    from benchwright.tuning.runner import Tuner
+
+    changes = (("every = 8", 'schedule = "annealed"'), ('method = "full"', 'method = "full"\nwarmup = 4'))
+    job_of(family, *changes)
+    runs = [job for job in jobs_of(read_protocol(family / "changed.toml")) if job.name.startswith("colours-tiny-seed0")]
+    ends = []
+    for job in runs:
+        folder = prepared(job, tmp_path / job.name)
+        assert work(folder)
+        ends.append([record["steps"] for record in curve(folder)[::2]])
+    assert ends == [[0, 8], [24]]
+    tuner = Tuner.__new__(Tuner)
+    tuner._settings, tuner.total = runs[1].settings, 24
+    rates = [tuner.rate(step) / 0.003 for step in range(25)]
+    assert rates[24] == 0
+    assert rates[0] == 0.25
+    assert rates[4:] == sorted(rates[4:], reverse=True)
+
+
+def test_effort_in_tokens_is_counted_as_tokens(family: Path, tmp_path: Path) -> None:
+    job = job_of(
+        family, ("amount = 24\nevery = 8\nlevels = [0, 8, 24]", 'effort = "tokens"\namount = 900\nevery = 300')
+    )
+    folder = prepared(job, tmp_path / "run")
+    assert work(folder)
+    records = curve(folder)[::2]
+    asked = [0, 300, 600, 900]
+    assert len(records) == 4
+    most = 8 * 64
+    for record, effort in zip(records, asked, strict=True):
+        assert effort <= record["effort"] < effort + most
+        assert record["effort"] == record["tokens"]
+
+
+def test_a_later_point_between_earlier_ones_makes_the_run_again(family: Path, tmp_path: Path) -> None:
+    folder = prepared(job_of(family), tmp_path / "run")
+    assert work(folder)
+    finer = job_of(family, ("every = 8", "every = 4"))
+    (folder / "done.json").unlink()
+    assert work(prepared(finer, folder))
+    whole = prepared(finer, tmp_path / "whole")
+    assert work(whole)
+    assert curve(folder) == curve(whole)
+
+
 def test_parts_of_a_batch_make_the_same_step(family: Path, tmp_path: Path) -> None:
     """The gradient of a batch is that of its parts, whatever their answers' lengths."""
     curves = []

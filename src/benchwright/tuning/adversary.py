@@ -119,8 +119,10 @@ def compare(table: pl.DataFrame, answers: Mapping[str, GameAnswer]) -> pl.DataFr
         fitted, low, high = _fitted(answers.get(str(task)), str(developer), str(over), float(delta))
         beyond = None if np.isfinite(middle) else float(np.median(at_least))
         within = None
-        if np.isfinite(low):
-            within = low <= middle <= high if beyond is None else (None if high > beyond else False)
+        if beyond is None and not np.isnan(low):  # somewhere from the last look below the target to the first above
+            within = bool(middle >= low and np.median(group["needed_above"].to_numpy()) <= high)
+        elif beyond is not None and high <= beyond:
+            within = False
         rows.append(
             {
                 "task": task,

@@ -25,13 +25,13 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """B sequences padded on the right, so that no prediction sees the padding.
+    """B inputs padded on the right, so that no prediction sees the padding.
 
     Attributes
     ----------
     ids : (B, T)
-    window : (first, last) places of the sequences whose predictions are needed
-    row, column : (k,) sequence and place in the window of each prediction
+    window : (first, last) places of the inputs whose predictions are needed
+    row, column : (k,) input and place in the window of each prediction
     target : (k,) token that is predicted
     """
 
@@ -85,22 +85,31 @@ def encode(
 
 
 def collate(sequences: Sequence[Encoded]) -> Batch:
-    """Return some sequences as a batch.
+    """Return some sequences as a batch; what is alike but for the last token, which is no input, is one row.
 
     >>> batch = collate([Encoded(np.array([5, 6, 7, 8]), 1), Encoded(np.array([5, 9, 8]), 2)])
     >>> batch.ids.tolist(), batch.window, batch.target.tolist(), batch.column.tolist()
-    ([[5, 6, 7, 8], [5, 9, 8, 0]], (0, 2), [8, 9, 8], [2, 0, 1])
+    ([[5, 6, 7], [5, 9, 0]], (0, 2), [8, 9, 8], [2, 0, 1])
+    >>> collate([Encoded(np.array([5, 6, 7]), 1), Encoded(np.array([5, 6, 8]), 1)]).row.tolist()
+    [0, 0]
     """
+    places: dict[bytes, int] = {}
+    which = np.array([places.setdefault(key_of(one), len(places)) for one in sequences])
     lengths = np.array([one.ids.size for one in sequences])
     answers = np.array([one.answer for one in sequences])
-    ids = np.zeros((lengths.size, int(lengths.max())), dtype=np.int64)
-    for place, one in enumerate(sequences):
-        ids[place, : one.ids.size] = one.ids
-    row = np.repeat(np.arange(lengths.size), answers)
-    inside = np.arange(row.size) - np.repeat(np.cumsum(answers) - answers, answers)
-    at = np.repeat(lengths - answers, answers) + inside  # of the token; the place before it predicts it
-    first, last = int(at.min()) - 1, int(at.max()) - 1
-    return Batch(ids, (first, last), row, at - 1 - first, ids[row, at])
+    ids = np.zeros((len(places), int(lengths.max()) - 1), dtype=np.int64)
+    for place, one in zip(which, sequences, strict=True):
+        ids[place, : one.ids.size - 1] = one.ids[:-1]
+    inside = np.arange(answers.sum()) - np.repeat(np.cumsum(answers) - answers, answers)
+    at = np.repeat(lengths - answers - 1, answers) + inside  # the place before a token predicts it
+    first, last = int(at.min()), int(at.max())
+    target = np.concatenate([one.ids[-one.answer :] for one in sequences])
+    return Batch(ids, (first, last), np.repeat(which, answers), at - first, target)
+
+
+def key_of(sequence: Encoded) -> bytes:
+    """What tells the input of a sequence: all but its last token."""
+    return sequence.ids[:-1].tobytes()
 
 
 def _tokens(tokenizer: Any, texts: list[str]) -> list[list[int]]:

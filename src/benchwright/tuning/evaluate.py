@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from benchwright.logs.derive import choice_scores
-from benchwright.tuning.encoding import collate, encode
+from benchwright.tuning.encoding import collate, encode, key_of
 from benchwright.tuning.failures import failure_of
 from benchwright.tuning.items import Item
 from benchwright.tuning.libraries import load
@@ -32,7 +32,10 @@ class ItemScorer:
         self._opened, self._items, self._batch = opened, items, batch
         pairs = [pair for item in items for pair in item.pairs]
         self._encoded, self.cut = encode(opened.tokenizer, pairs, max_length, vocabulary=opened.vocabulary)
-        self._order = np.argsort([-one.ids.size for one in self._encoded], kind="stable")
+        alike: dict[bytes, list[int]] = {}  # choices of one token, say, of one prompt: one input
+        for place, one in enumerate(self._encoded):
+            alike.setdefault(key_of(one), []).append(place)
+        self._inputs = sorted(alike.values(), key=lambda places: -self._encoded[places[0]].ids.size)
 
     def score(self) -> pl.DataFrame:
         """Return a row an item, see ``SCHEMA``."""
@@ -40,16 +43,17 @@ class ItemScorer:
         self._opened.model.eval()
         total = np.zeros(len(self._encoded))
         with torch.inference_mode():
-            for start in range(0, total.size, self._batch):
-                places = self._order[start : start + self._batch]
+            for start in range(0, len(self._inputs), self._batch):
+                places = [place for some in self._inputs[start : start + self._batch] for place in some]
                 batch = collate([self._encoded[place] for place in places])
+                owner = np.repeat(np.arange(len(places)), [self._encoded[place].answer for place in places])
                 try:
                     logits, target = self._opened.predictions(batch)
                     found = -torch.nn.functional.cross_entropy(logits, target, reduction="none")
                     each = found.double().cpu().numpy()
                 except Exception as error:
                     raise failure_of(error, "scoring items") from None
-                total[places] = np.bincount(batch.row, each, places.size)
+                total[places] = np.bincount(owner, each, len(places))
         self._opened.model.train()
         cuts = np.cumsum([len(item.pairs) for item in self._items])[:-1]
         return frame_of(

@@ -72,14 +72,17 @@ def run_tuning(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}", hint="choose another folder with -o") from None
+    record = stated.to_dict() | {"benchwright": __version__, "libraries": versions(), "plan": str(plan)}
+    if not (target / PROTOCOL).is_file():
+        write_json(target / PROTOCOL, record)
     with Lock(target) as lock:
         if not lock.held:
             raise UsageError(f"{target} is in use by another run", hint="wait for it, or choose another folder with -o")
         if overwrite:
             shutil.rmtree(target / "runs", ignore_errors=True)
-        record = stated.to_dict() | {"benchwright": __version__, "libraries": versions(), "plan": str(plan)}
+        done = _carried_out(stated, target, say)
         write_json(target / PROTOCOL, record)
-        return _carried_out(stated, target, say)
+        return done
 
 
 def _carried_out(protocol: Protocol, out: Path, say: Progress) -> TuningRun:
