@@ -167,6 +167,9 @@ def test_an_experiment_ends_with_a_panel_scores_and_a_game(family: Path, tmp_pat
         assert row["needed_above"] <= 6
     assert done.overtaking.height == 1
     assert json.loads((out / "summary.json").read_text())["overtaking"][0]["seeds"] == 2
+    used = json.loads((out / "protocol.json").read_text())["used"]["colours-tiny-seed0"]
+    assert len(used["weights"]) == len(used["files"]["train"]) == 64
+    assert "torch" in used["versions"]
 
     written = {path: path.stat().st_mtime_ns for path in out.rglob("eval-*.parquet")}
     spec.write_text(spec.read_text().replace("amount = 24", "amount = 32"))
@@ -238,6 +241,49 @@ def test_a_later_point_between_earlier_ones_makes_the_run_again(family: Path, tm
     whole = prepared(finer, tmp_path / "whole")
     assert work(whole)
     assert curve(folder) == curve(whole)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_bfloat16_tunes_and_scores_about_the_same(family: Path, tmp_path: Path, method: str) -> None:
+    losses = []
+    for precision in ("float32", "bfloat16"):
+        job = job_of(family, ('method = "full"', f'method = "{method}"\nprecision = "{precision}"'))
+        folder = prepared(job, tmp_path / precision)
+        assert work(folder)
+        losses.append([record["loss"] for record in curve(folder)[2::2]])
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+
+
+def test_a_killed_adversary_goes_on_to_the_same_end(
+    family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchwright.tuning import worker
+    from benchwright.tuning.plan import Chase
+
+    job = replace(job_of(family), kept=(8.0,))
+    start = prepared(job, tmp_path / "run")
+    assert work(start)
+    chase = Chase(str(start / "level-000000008.pt"), 8.0, "other", 2.0, every=2, maximum=8, confirm=2)
+    job = replace(job, name="chase", kept=(), chase=chase)
+    whole, torn = prepared(job, tmp_path / "whole"), prepared(job, tmp_path / "torn")
+    assert work(whole)
+    real, looks = worker._Run._look, {"left": 0}
+
+    def look(run: Any, *arguments: Any) -> Any:
+        looks["left"] -= 1
+        if looks["left"] < 0:
+            raise KeyboardInterrupt
+        return real(run, *arguments)
+
+    monkeypatch.setattr(worker._Run, "_look", look)
+    for _ in range(3):
+        looks["left"] = 1
+        with pytest.raises(KeyboardInterrupt):
+            work(torn)
+    looks["left"] = 1
+    assert work(torn)
+    assert curve(torn) == curve(whole)
 
 
 def test_parts_of_a_batch_make_the_same_step(family: Path, tmp_path: Path) -> None:

@@ -14,11 +14,21 @@ from benchwright import __version__
 from benchwright._csv import inert
 from benchwright.errors import DataError, UsageError
 from benchwright.tuning.adversary import chase_table, chases, compare
-from benchwright.tuning.folder import FOLDER, PROTOCOL, Lock, write_bytes, write_json, write_text
+from benchwright.tuning.folder import (
+    DONE,
+    FOLDER,
+    PROTOCOL,
+    RUN,
+    Lock,
+    read_json,
+    write_bytes,
+    write_json,
+    write_text,
+)
 from benchwright.tuning.games import SCORES, game_path, play
 from benchwright.tuning.jobs import RunEnd, carry_out, check_submitit
 from benchwright.tuning.libraries import versions
-from benchwright.tuning.plan import jobs_of, plan_tuning
+from benchwright.tuning.plan import Job, jobs_of, plan_tuning
 from benchwright.tuning.protocol import Protocol, read_protocol
 from benchwright.tuning.results import TuningRun
 from benchwright.tuning.scores import before_after, item_rows, mean_scores, points_table
@@ -81,7 +91,7 @@ def run_tuning(
         if overwrite:
             shutil.rmtree(target / "runs", ignore_errors=True)
         done = _carried_out(stated, target, say)
-        write_json(target / PROTOCOL, record)
+        write_json(target / PROTOCOL, record | {"used": _used(target, plan.jobs)})
         return done
 
 
@@ -131,6 +141,18 @@ def _carried_out(protocol: Protocol, out: Path, say: Progress) -> TuningRun:
     )
     write_json(out / "summary.json", result.to_dict())
     return result
+
+
+def _used(out: Path, jobs: Sequence[Job]) -> dict[str, Any]:
+    """What runs were made from: checksums of models and items, the hub's commits, versions of libraries, by run."""
+    found = {}
+    for job in jobs:
+        record, done = (read_json(out / "runs" / job.name / name) for name in (RUN, DONE))
+        if record is not None:
+            facts = {} if done is None else done["facts"]
+            said = {name: facts.get(name) for name in ("commit", "architecture", "parameters", "device", "versions")}
+            found[job.name] = {name: record["identity"][name] for name in ("weights", "files")} | said
+    return found
 
 
 def write_csv(path: Path, table: pl.DataFrame) -> None:

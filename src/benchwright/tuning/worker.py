@@ -6,6 +6,7 @@ goes on from its last state, and what is scored is not scored again.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -247,6 +248,10 @@ def main() -> None:
     for line in sys.stdin:
         if not work(line.rstrip("\n")):
             break
+        gc.collect()  # the model is gone before the next one comes
+        torch = load("torch")
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":
