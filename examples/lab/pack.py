@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DIGITS = {"p_gold": 3, "margin": 2, "acc": 0}
 UNITS = {"PT": "token", "SFT": "example", "RL": "prompt"}
 PER = {"PT": 1_000_000, "SFT": 1_000, "RL": 1_000}  # native units of dose to a slope unit
+AGREE = 2e-3  # of two scorers, in probability
 CORE_HOUR = 0.04  # US dollars: about what a rented core costs
 
 
@@ -48,6 +49,7 @@ def pack(lab: Lab, work: Path, folder: Path, *, activities: Path | None = None) 
     """Write everything that an audit of the lab needs."""
     items = lab.world.items("test")
     runs = [*own_runs(lab, work), *tuned_runs(lab, folder / "tuning" / "rows.parquet")]
+    check(lab, runs, folder / "tuning" / "rows.parquet")
     (folder / "panel").mkdir(exist_ok=True)
     for name in DIGITS:
         write(rows(runs, items, name), folder / "panel" / f"{name}.parquet")
@@ -83,6 +85,17 @@ def tuned_runs(lab: Lab, path: Path) -> Iterator[Scored]:
     for (model, seed, step), group in sorted(table.group_by("model", "seed", "step"), key=lambda one: str(one[0])):
         values = {name: group.filter(pl.col("metric") == name)["score"].to_numpy() for name in DIGITS}
         yield Scored(str(model), int(str(seed)), "SFT", int(str(step)), int(str(step)) * lab.supervised.batch, values)
+
+
+def check(lab: Lab, runs: Sequence[Scored], path: Path) -> None:
+    """Raise unless the lab and ``benchwright tune`` give untuned models the same scores, item by item."""
+    table = pl.read_parquet(path).filter(pl.col("step") == 0, pl.col("metric") == "p_gold")
+    table = table.with_columns(pl.col("doc_id").cast(pl.Int64)).sort("doc_id")
+    for run in runs:
+        if run.axis == "PT" and run.step == lab.pretraining.steps:
+            theirs = table.filter(pl.col("model") == run.model, pl.col("seed") == run.seed)["score"].to_numpy()
+            if np.abs(theirs - run.values["p_gold"]).max() > AGREE:
+                raise SystemExit(f"{run.model} seed {run.seed}: the lab and benchwright tune score it differently")
 
 
 def rows(runs: Sequence[Scored], items: Sequence[Item], metric: str) -> pl.DataFrame:
