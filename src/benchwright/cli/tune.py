@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchwright.tuning.results import TuningRun
 
 
-@app.command(epilog="Example: benchwright tune examples/tuning/qwen.toml --dry-run")
+@app.command(epilog="Example: benchwright tune examples/tuning/qwen-lora.toml --dry-run")
 def tune(
     spec: Annotated[Path, typer.Argument(help="Protocol (TOML): models, benchmarks, tuning.")],
     out: Annotated[
