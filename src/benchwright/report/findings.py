@@ -21,6 +21,7 @@ from benchwright.report import findings_panel as panel
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings_game import of_game
 from benchwright.report.findings_weights import of_board, of_weights
+from benchwright.report.findings_welfare import of_baseline, of_evidence
 
 FAR_APART = 10.0
 
@@ -36,12 +37,12 @@ class Finding:
 
 def findings(report: AuditReport) -> tuple[Finding, ...]:
     """Return the findings that this report supports, most consequential first."""
-    found: list[Finding] = []
-    found += [Finding(*row) for row in of_weights(report)]
+    found = [Finding(*row) for row in (*of_baseline(report), *of_weights(report))]
     found += [Finding(*row) for row in (*panel.of_models(report), *of_board(report))]
     audit = report.audit
     if audit.welfare is not None:
         found += _welfare(audit.welfare, report.config.welfare.quadrant_threshold)
+        found += [Finding(*row) for row in of_evidence(report)]
     if audit.improvability is not None:
         found += _improvability(audit.improvability)
     if audit.noise is not None:

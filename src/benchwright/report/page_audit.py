@@ -8,6 +8,7 @@ from benchwright._words import count
 from benchwright.logs.item_tables import SECTIONS
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings
+from benchwright.report.findings_welfare import baseline_text
 from benchwright.report.page import Page, Section
 from benchwright.report.page_game import game_assumptions, game_notes, game_section
 from benchwright.report.tables import tables
@@ -62,7 +63,7 @@ def audit_page(report: AuditReport) -> Page:
         title=f"Benchmark audit: {report.source.name}",
         heading="What does this benchmark reward?",
         subtitle=f"An audit of {report.source.name}{weighed if report.weights is not None else ''}.",
-        banner=_banner(report),
+        banners=tuple(_banners(report)),
         findings=findings(report),
         sections=tuple(_sections(report)),
         tables=tables(report),
@@ -75,11 +76,13 @@ def audit_page(report: AuditReport) -> Page:
     )
 
 
-def _banner(report: AuditReport) -> str | None:
-    """Return the warning that data are simulated, None where they are not."""
-    if not report.source.simulated:
-        return None
-    return SIMULATED if report.game is None else f"{SIMULATED} The ranking game alone is no part of it."
+def _banners(report: AuditReport) -> Iterator[tuple[str, str]]:
+    """Yield the warnings that data are simulated, and that lists of activities come from no model."""
+    if report.source.simulated:
+        apart = "" if report.game is None else " The ranking game alone is no part of it."
+        yield "Simulated data.", f"{SIMULATED}{apart}"
+    if report.evidence is not None and report.evidence.baseline:
+        yield "Baseline, no judge.", baseline_text(report.evidence)
 
 
 def _sections(report: AuditReport) -> Iterator[Section]:
@@ -103,6 +106,8 @@ def _provenance(report: AuditReport) -> Iterator[str]:
         )
     elif report.source.simulated:
         yield "The items were drawn by benchwright.simulate, from no file."
+    for judge in () if report.evidence is None or report.source.simulated else report.evidence.judges:
+        yield str(judge)
     yield METHOD
 
 
