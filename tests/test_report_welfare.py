@@ -162,6 +162,8 @@ def test_the_baseline_is_named_on_the_page(folder: Path, tmp_path: Path) -> None
     compared = audit(folder, config=FEW, judges=[made.rename(made.with_name("judge_loadings_base.jsonl"))])
     assert not evidence_of(compared).baseline
     assert [judge.baseline for judge in evidence_of(compared).judges] == [False, True]
+    said = next(text for text in str(compared).splitlines() if text.startswith("- How far judges agree"))
+    assert said.endswith("The lists of base were made by the offline baseline, not by a model.")
 
 
 def test_a_run_beside_the_lists_says_what_it_used(folder: Path, other: Path) -> None:

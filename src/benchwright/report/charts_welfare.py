@@ -12,7 +12,7 @@ from benchwright.report.welfare_evidence import WelfareEvidence
 FRAMINGS = {"automation": BLUE, "help": ORANGE}
 MAX_PAIRS = 15  # per group; tables have them all
 MAX_CHOICES = 30
-ROW = 34
+ROW = 44
 
 
 def changes_chart(changes: pl.DataFrame) -> Chart | None:

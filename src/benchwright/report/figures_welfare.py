@@ -29,15 +29,16 @@ def evidence_figures(report: AuditReport) -> Iterator[Row]:
         caption + first_of(charts.MAX_CHOICES, shown.height, "choice").strip(),
         charts.changes_chart(changes),
     )
-    level = None
-    for found in (evidence.agreement, None if evidence.raters is None else evidence.raters.agreement):
-        level = percent(found.confidence, 0) if found is not None else level
+    compared = [evidence.agreement, None if evidence.raters is None else evidence.raters.agreement]
+    tables = [found.table for found in compared if found is not None]
+    pairs = max((table.select("first", "second").n_unique() for table in tables), default=0)
+    level, many = percent(evidence.level, 0), first_of(charts.MAX_PAIRS, pairs, "pair")
     yield (
         "judge-overlap",
         "welfare",
         "How far judges' lists overlap",
         "1: the same activities in the same order; 0: none in common. The upright mark is the overlap of lists for "
-        f"different items: beyond it judges look at the item. Bars are {level} intervals over items.",
+        f"different items: beyond it judges look at the item. Bars are {level} intervals over items.{many}",
         charts.agreement_chart(evidence, "rbo"),
     )
     yield (
@@ -45,6 +46,6 @@ def evidence_figures(report: AuditReport) -> Iterator[Row]:
         "welfare",
         "Agreement beyond chance on which activities are listed",
         f"Krippendorff's alpha: 1 is full agreement, 0 what chance gives (dashed). Bars are {level} intervals over "
-        "items.",
+        f"items.{many}",
         charts.agreement_chart(evidence, "alpha"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -37,7 +37,10 @@ def of_evidence(report: AuditReport) -> Iterator[Row]:
     if {"w_auto_se", "w_aug_se"} <= set(welfare.items.columns):
         yield from _errors(welfare)
     if evidence.agreement is not None:
-        yield "welfare", "How far judges agree", _agreement(evidence.agreement, "judges")
+        text = _agreement(evidence.agreement, "judges")
+        baselines = [judge.name for judge in evidence.judges if judge.baseline]
+        text += f" The lists of {_and(baselines)} were {BASELINE_SAYS}." if baselines else ""
+        yield "welfare", "How far judges agree", text
     if evidence.raters is not None and evidence.raters.agreement is not None:
         yield "welfare", "How far the source's raters agree", _agreement(evidence.raters.agreement, "raters")
 
@@ -46,10 +49,14 @@ def baseline_text(evidence: WelfareEvidence) -> str:
     """Say that lists which count were made without a model."""
     names = [judge.name for judge in evidence.judges if judge.baseline and judge.counts]
     return (
-        f"The lists of {names_of(names).replace(' or ', ' and ')} were {BASELINE_SAYS}: it compares the words of an "
+        f"The lists of {_and(names)} were {BASELINE_SAYS}: it compares the words of an "
         "item with the definitions of activities, and gives both framings one list. Welfare and what follows from it "
         "show how the audit works, not what the items are worth."
     )
+
+
+def _and(names: Sequence[str]) -> str:
+    return names_of(names).replace(" or ", " and ")
 
 
 def _changes(evidence: WelfareEvidence, weights: ItemWeights | None) -> str:
