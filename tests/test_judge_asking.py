@@ -190,11 +190,21 @@ def test_a_changed_text_is_another_item(tmp_path: Path) -> None:
 
 def test_answers_of_another_model_or_prompt_are_not_mixed(tmp_path: Path) -> None:
     run(Model(), tmp_path / "out")
-    with pytest.raises(UsageError, match="another run: prompt_sha256 changed"):
+    with pytest.raises(UsageError, match=r"another run: the prompts \(activities, number of ranks\) changed"):
         run(Model(), tmp_path / "out", plan(ranked=3))
     with pytest.raises(UsageError, match="another run: temperature changed"):
         run(Model(), tmp_path / "out", plan(temperature=1.0))
     assert carry_out(plan(ranked=3), Model(), out=tmp_path / "out", overwrite=True).lists["ok"].all()
+
+
+def test_the_other_framing_may_follow_in_the_same_folder(tmp_path: Path) -> None:
+    run(Model(), tmp_path / "out", plan(2))
+    frame = pl.DataFrame({"task": "t", "doc_id": range(2), "text": ["item 0", "item 1"]})
+    later = plan_judging(frame, model="made/here", out=tmp_path / "out")
+    assert (later.to_ask, later.recorded) == (2, 2)
+    result = run(Model(), tmp_path / "out", later)
+    assert result.new_answers == 2
+    assert sorted(result.lists["perspective"]) == ["augmentation"] * 2 + ["automation"] * 2
 
 
 def test_a_folder_that_is_not_a_judges_is_left_alone(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def agreement(
     ] = None,
     first: Annotated[str, typer.Option(help="Family that is compared with all others, per judge.")] = "math",
     families: Annotated[str, typer.Option(help="Family map: a preset's name, a CSV of task,family, or task.")] = "task",
-    seed: Annotated[int, typer.Option(help="Seed of the resampled items.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampled items.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Say how far judges agree on the work that items resemble, and what each alone would say of the items' welfare."""
@@ -57,8 +57,11 @@ def agreement(
 
 
 def read_judges(paths: list[Path]) -> dict[str, pl.DataFrame]:
-    """Return the loadings of each judge by name; a folder without judge_loadings*.jsonl holds raters."""
-    from benchwright.logs.judge_loadings import PATTERN, read_loadings
+    """Return the loadings of each judge by name; a folder without judge_loadings*.jsonl holds raters.
+
+    A folder with one such file gives the judge its name; of several each has the name in the file's.
+    """
+    from benchwright.logs.judge_loadings import PATTERN, loadings_files, read_loadings
     from benchwright.logs.rater_loadings import read_raters
 
     found: dict[str, pl.DataFrame] = {}
@@ -66,8 +69,12 @@ def read_judges(paths: list[Path]) -> dict[str, pl.DataFrame]:
         if path.is_dir() and not any(path.glob(PATTERN)):
             more = read_raters(path)[0]
         else:
-            name = path.name if path.is_dir() else path.stem.removeprefix("judge_loadings").lstrip("_")
-            more = {name if name else path.resolve().parent.name: read_loadings(path)}
+            files = loadings_files(path)
+            more = {}
+            for file in files:
+                stated = file.stem.removeprefix("judge_loadings").lstrip("_")
+                alone = path.is_dir() and len(files) == 1
+                more[file.resolve().parent.name if alone or not stated else stated] = read_loadings(file)
         if twice := sorted(found.keys() & more.keys()):
             raise UsageError(f"two judges are called {twice[0]}", hint="name the files judge_loadings_NAME.jsonl")
         found |= more

@@ -63,7 +63,9 @@ def activity_scores(path: str | Path, activities: Sequence[Activity]) -> bytes:
         faults.append(Fault(file.name, f"has no row for {', '.join(lacking[:5])}", column="concept_id"))
     if faults:
         raise DataError(
-            f"{file} does not fit the activities", faults=faults, hint="docs/item-tables.md has its columns"
+            f"{file} does not fit the activities",
+            faults=faults,
+            hint="docs/item-tables.md has its columns; a table of activity,value is for `audit --activities`",
         )
     return content
 

@@ -21,6 +21,7 @@ from benchwright.errors import DataError, UsageError
 
 FILE = "journal.jsonl"
 Key = tuple[str, str, str, str, int]
+WORDS = {"prompt_sha256": "the prompts (activities, number of ranks)", "schema": "structured output"}
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -80,7 +81,8 @@ def _read(path: Path, identity: Mapping[str, Any]) -> tuple[dict[Key, Record], i
     if found != dict(identity):
         changed = [name for name in identity if not isinstance(found, dict) or found.get(name) != identity[name]]
         raise UsageError(
-            f"{path.parent} holds the answers of another run: {', '.join(changed)} changed",
+            f"{path.parent} holds the answers of another run: {', '.join(WORDS.get(name, name) for name in changed)} "
+            "changed",
             hint="choose another folder with -o, or start anew with --overwrite",
         )
     return records, whole
