@@ -19,6 +19,7 @@ from benchwright.judge.activity_scores import activity_scores
 from benchwright.mechanism.item_weights import IN_FORCE
 from benchwright.report import judges as judging
 from benchwright.report.build import write_report
+from benchwright.report.charts_welfare import agreement_chart
 from benchwright.report.contents import AuditReport
 from benchwright.report.welfare_changes import SCHEMA
 from benchwright.report.welfare_evidence import WelfareEvidence
@@ -197,6 +198,12 @@ def test_many_items_are_sampled_and_that_is_said(folder: Path, other: Path, monk
     assert found is not None
     assert found.table["n_items"].to_list() == [7, 7]
     assert "Agreement of judges: 7 of 18 items, drawn at random." in report.notes
+    # so few items have no interval, and no bar is drawn for it
+    assert found.table["rbo_lo"].null_count() == 2
+    chart = agreement_chart(evidence_of(report), "rbo")
+    assert chart is not None
+    bars = next(layer for layer in chart.to_dict()["layer"] if layer["mark"]["type"] == "rule")
+    assert chart.to_dict()["datasets"][bars["data"]["name"]] == []
 
 
 def write_raters(folder: Path, *, activities: tuple[str, ...] = ("filing", "advising", "checking")) -> None:

@@ -88,7 +88,8 @@ def agreement_chart(evidence: WelfareEvidence, figure: str) -> Chart | None:
     ]
     scale = alt.Scale(domain=[0, 1]) if figure == "rbo" else alt.Scale(domainMax=1, zero=True)
     base = alt.Chart(data).encode(y=y, yOffset=offset)
-    bars = base.mark_rule(strokeWidth=3).encode(x=f"{figure}_lo:Q", x2=f"{figure}_hi:Q", color=colour, tooltip=tips)
+    known = alt.Chart(data.drop_nulls([f"{figure}_lo", f"{figure}_hi"])).encode(y=y, yOffset=offset)
+    bars = known.mark_rule(strokeWidth=3).encode(x=f"{figure}_lo:Q", x2=f"{figure}_hi:Q", color=colour, tooltip=tips)
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=alt.X(f"{figure}:Q", title=title, scale=scale), color=colour, tooltip=tips
     )

@@ -113,7 +113,8 @@ def _agreement(agreement: Agreement, who: str) -> str:
     first = table.row(0, named=True)
     names = sorted({*agreement.table["first"], *agreement.table["second"]} - {ALL})
     text = f"{len(names)} {who} ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
-    text += f", {count(first['n_items'], 'item')}; {percent(agreement.confidence, 0)} intervals."
+    text += f", {count(first['n_items'], 'item')}"
+    text += "." if first["rbo_lo"] is None else f"; {percent(agreement.confidence, 0)} intervals."
     for row in table.iter_rows(named=True):
         text += f" Asked as {HELP[row['perspective']]}: {_figures(row, agreement)}."
     return text
