@@ -67,7 +67,8 @@ def _changes(evidence: WelfareEvidence, weights: ItemWeights | None) -> str:
     if ranked.height:
         most = ranked.row(0, named=True)
         moved = most["quadrant_moved"]
-        text += f" What moves their order most: {most['choice']}, {_correlations(most)} with the welfare in force"
+        text += f" What moves their order most: {most['choice']} ({count(most['n_items'], 'item')}), "
+        text += f"{_correlations(most)} with the welfare in force"
         text += "." if moved is None else f", {percent(moved, 0)} of items in another quadrant."
     judged = evidence.changes.drop_nulls("verdict_changes")
     if weights is None or not judged.height:
