@@ -245,8 +245,34 @@ def test_a_refused_key_stops_at_once_and_is_not_shown(judge: Judging, items: Pat
     with OpenAIServer(lambda asked, number: Answer(f"wrong key {SECRET}", status=401)) as server:
         printed, _ = judge(items, tmp_path / "out", "--base-url", server.url, code=1)
     assert "stopped early: the provider refuses every call: AuthenticationError (HTTP 401)" in printed
-    assert "***" in printed
+    assert "wrong key ***" in printed
+    assert "wrong key" not in (tmp_path / "out" / "run.json").read_text()  # a server's words may quote an item
     assert len(server.asked) <= 10
+
+
+def test_a_text_that_is_forbidden_stops_no_other(judge: Judging, items: Path, tmp_path: Path) -> None:
+    def moderating(asked: Asked, number: int) -> Answer:
+        flagged = "many of 3 marbles" in asked.item
+        return Answer(f"flagged: {asked.item}", status=403) if flagged else sensible(asked, number)
+
+    with OpenAIServer(moderating) as server:
+        printed, _ = judge(items, tmp_path / "out", "--base-url", server.url, "--limit", "12")
+    assert "22 judged, 2 failed, 0 not reached" in printed
+    assert "(HTTP 403)" in printed
+    assert not any(b"marbles" in path.read_bytes() for path in (tmp_path / "out").iterdir())
+
+
+def test_an_interrupted_run_says_that_its_answers_are_kept(judge: Judging, items: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with OpenAIServer(lambda asked, number: replace(sensible(asked, number), delay=0.2)) as server:
+        running = judge.start(items, out, "--base-url", server.url, "--connections", "2")
+        while len(server.asked) < 4:
+            time.sleep(0.01)
+        os.kill(running, signal.SIGINT)
+        code, _, said = judge.end(out)
+    assert code == 130
+    assert f"the answers in {out} are kept" in said
+    assert len((out / FILE).read_bytes().splitlines()) > 1
 
 
 def test_texts_do_not_follow_a_redirect_to_a_host_that_nobody_agreed_to(

@@ -93,7 +93,14 @@ def judge(
     if asked is not None and plan.to_ask:
         _consent(asked.destination, plan.to_ask, yes=yes)
     say = progress()
-    run = carry_out(plan, asked, out=out, activity_scores=activity_scores, name=name, overwrite=overwrite, progress=say)
+    try:
+        run = carry_out(
+            plan, asked, out=out, activity_scores=activity_scores, name=name, overwrite=overwrite, progress=say
+        )
+    except KeyboardInterrupt:
+        say("")
+        note(f"the answers in {out} are kept: the same command without --overwrite goes on from them")
+        raise
     say("")
     if as_json:
         print_json(run.to_dict())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import Model
 
 IN_PROCESS = frozenset({"hf", "llama-cpp-python", "mockllm", "none", "transformer_lens"})  # no server at all
-FATAL = frozenset({401, 402, 403, 404})  # no key, no credit, not allowed, no such model: alike for every item
+FATAL = frozenset({401, 402, 404})  # no key, no credit, no such model: alike for every item; 403 may be of one text
 ELSEWHERE = frozenset({301, 302, 303, 307, 308})  # redirects: alike for every item, too
 MOST_TOKENS = 10**12  # a server that reports more, or less than none, has not counted
 _MARKUP = re.compile(r"\[/?[a-z ]*\]")
@@ -113,7 +113,7 @@ def _follow_no_redirect(api: Any) -> None:
     """Keep the texts with the host that the user agreed to, where the provider's client says that it would go on."""
     client = getattr(api, "client", None)
     for one in (client, getattr(client, "_client", None), getattr(api, "http_client", None)):
-        if getattr(one, "follow_redirects", None) is True:
+        if one is not None and getattr(one, "follow_redirects", None) is True:
             one.follow_redirects = False
 
 

@@ -41,6 +41,8 @@ class JudgeRun:
         Items and framings that the run stopped before.
     stopped
         Why it stopped early; None where it did not.
+    detail
+        That in the server's words, which may quote an item: printed, and in no file.
     answers, new_answers, unreported
         Answers in the folder, those of this run, and those whose tokens are the most they can be.
     tokens, usd
@@ -56,6 +58,7 @@ class JudgeRun:
     lists: pl.DataFrame
     not_reached: int
     stopped: str | None
+    detail: str
     answers: int
     new_answers: int
     unreported: int
@@ -93,7 +96,7 @@ class JudgeRun:
             lines.append(f"  answers      {self.answers:,}, of them {self.new_answers:,} new")
             lines.append(f"  used         {self.tokens.sent:,} tokens in, {self.tokens.received:,} out, {cost}")
         if self.stopped is not None:
-            lines.append(f"stopped early: {self.stopped}")
+            lines.append(f"stopped early: {self.stopped}{self.detail}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     @property
@@ -106,7 +109,7 @@ class JudgeRun:
         return self.lists
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what run.json holds: everything but the lists; of these the failures."""
+        """Return what run.json holds: everything but the lists and ``detail``; of the lists the failures."""
         good = int(self.lists["ok"].sum())
         whole: dict[str, Any] = json_safe(
             {

@@ -192,6 +192,7 @@ def _run(
         lists=lists,
         not_reached=len(plan.items) * len(plan.perspectives) - len(rows),
         stopped=None if asking is None else asking.stopped,
+        detail="" if asking is None else asking.detail,
         answers=len(records),
         new_answers=0 if asking is None else asking.asked,
         unreported=unreported,
