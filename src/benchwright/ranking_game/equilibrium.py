@@ -145,7 +145,7 @@ class GameSolution:
         import polars as pl
 
         rows = [row.to_dict(self.game) for row in self.just_overtake]
-        kinds = {"rank": pl.Int64} | dict.fromkeys(("developer", "over"), pl.String)
+        kinds: dict[str, Any] = {"rank": pl.Int64} | dict.fromkeys(("developer", "over"), pl.String)
         kinds |= dict.fromkeys(("pays", "zero_effort_pays"), pl.Boolean)
         return pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64) for name in rows[0]})
 
