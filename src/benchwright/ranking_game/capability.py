@@ -19,6 +19,7 @@ from benchwright._check import FloatArray, non_negative
 from benchwright._json import json_safe
 from benchwright._words import percent
 from benchwright.errors import DataError, UsageError
+from benchwright.panel.names import listed
 from benchwright.ranking_game._curves import power_law
 from benchwright.ranking_game.forms import IntArray
 
@@ -236,13 +237,13 @@ def _ties(limit: FloatArray, tuned: FloatArray, order: IntArray, rule: str) -> N
 
 def _given(names: tuple[str, ...], order: Sequence[str]) -> IntArray:
     wanted = [str(name) for name in order]
-    if missing := [name for name in names if name not in wanted]:
-        raise UsageError(
-            f"`capability` must list all developers, best first; {', '.join(missing[:NAMES_SHOWN])} missing"
-        )
     place = {name: k for k, name in enumerate(names)}
     if unknown := [name for name in wanted if name not in place]:
-        raise UsageError(f"`capability` names no developer: {', '.join(unknown[:NAMES_SHOWN])}")
+        raise UsageError(
+            f"`capability` names no developer: {listed(unknown, NAMES_SHOWN)}", hint=f"there are: {listed(names, 10)}"
+        )
+    if missing := [name for name in names if name not in wanted]:
+        raise UsageError(f"`capability` must list all developers, best first; {listed(missing, NAMES_SHOWN)} missing")
     if twice := [name for name, times in Counter(wanted).items() if times > 1]:
         raise UsageError(f"`capability` names {twice[0]} twice")
     return np.array([place[name] for name in wanted], dtype=np.intp)

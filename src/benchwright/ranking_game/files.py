@@ -64,6 +64,7 @@ Developers of a finite game need a name only, and none at all where ``[[develope
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -206,6 +207,8 @@ def _curves(data: Table, folder: Path) -> CurveGame:
             raise UsageError(f"developer {k}: `name` is missing: the model's")
         if "cost" in developer:
             own[name] = _cost(developer["cost"], f"developer {k}: cost")
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise UsageError(f"[[developers]] names {twice[0]} twice")
     common = _cost(section(data, "cost"), "[cost]") if "cost" in data else None
     return curve_game(data, folder, common, own, _delta_max(data))
 

@@ -231,10 +231,14 @@ def _kind_of(path: Path) -> Kind:
     if path.suffix == ".toml":
         return GAME_FILE
     if not path.is_file():
-        raise UsageError(f"{path}: no such file or folder", hint="give a game file, a table, or logs of checkpoints")
+        raise UsageError(f"{path} is no file or folder", hint="give a game file, a table, or logs of checkpoints")
     head = Head(path.name, LogFile(path, path.name).head())
+    if not head.content and path.stat().st_size:
+        raise UsageError(f"{path} cannot be read", hint="may it be read, and is it whole if it is compressed?")
     if not head.content.strip():
         raise UsageError(f"{path} is empty")
+    if head.content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UsageError(f"{path} is UTF-16 text", hint="save it as UTF-8")
     if sniff_scores(head):
         return SCORE_TABLES
     if sniff_trajectory(head):
