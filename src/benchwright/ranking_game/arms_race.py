@@ -102,7 +102,8 @@ def arms_race(game: RankingGame, *, cells: int = 200, target: float = TARGET, cl
     Parameters
     ----------
     game : RankingGame
-        Callables are trusted to be continuous and non-decreasing. In mixed play ties have no chance, whoever wins them.
+        Callables are trusted to be continuous and non-decreasing. In mixed play ties have no chance, whoever wins them,
+        but where curves share a maximum.
     cells : int >= n + 1
         Cells of score.
     target : float > 0
@@ -113,7 +114,8 @@ def arms_race(game: RankingGame, *, cells: int = 200, target: float = TARGET, cl
     Raises
     ------
     UsageError
-        For rewards that do not differ, and scores at free effort that double precision cannot tell apart.
+        For rewards that do not differ, scores at free effort that double precision cannot tell apart, and, without a
+        closed form, callables with equal best scores.
 
     Examples
     --------
