@@ -36,6 +36,7 @@ from benchwright.ranking_game.input_columns import (
     paired_tasks,
 )
 from benchwright.ranking_game.rewards import Rewards, rewards_of_text
+from benchwright.ranking_game.toml_parts import whole
 
 if TYPE_CHECKING:
     from benchwright.ranking_game.answer import GameAnswer
@@ -99,6 +100,8 @@ def answer_file(path: str | Path, *, progress: Progress | None = None, **options
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if unknown := given.keys() - OF_CURVES:
         raise UsageError(f"no option is called {', '.join(sorted(unknown))}", hint=f"options: {', '.join(OF_CURVES)}")
+    if "seed" in given:
+        whole(given["seed"], "`seed`")
     kind = _kind_of(file)
     _refuse(kind.name, given, kind.options)
     return kind.answer(file, given, say)

@@ -16,6 +16,7 @@ from scipy.stats import false_discovery_control, norm, rankdata
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
+from benchwright.panel.names import shown
 from benchwright.ranking_game import _agreement as numbers
 
 if TYPE_CHECKING:
@@ -127,13 +128,13 @@ class ProtocolComparison:
             f"  first component {self.shares[0, 0]:.4f} -> {self.shares[1, 0]:.4f} of the variance",
             f"  order turned beyond noise: {self.reversals:,} of {self.testable:,} pairs of models and tasks",
             *(
-                f"  {self.models[int(i)]:<40} rank {self.rank[i, 0]:g} -> {self.rank[i, 1]:g} "
+                f"  {shown(self.models[int(i)]):<40} rank {self.rank[i, 0]:g} -> {self.rank[i, 1]:g} "
                 f"(move {self.move[i]:+g} [{self.move_interval[i, 0]:g}, {self.move_interval[i, 1]:g}])"
                 for i in moves
             ),
         ]
         if self.dropped_tasks:
-            lines.append(f"  not every model has a score on {', '.join(self.dropped_tasks)}: left out here")
+            lines.append(f"  not every model has a score on {', '.join(map(shown, self.dropped_tasks))}: left out here")
         return "\n".join(lines)
 
     def to_frame(self) -> pl.DataFrame:
