@@ -7,8 +7,8 @@ if
 
 the criterion of ``equilibrium`` with the cost inverted in place of the curve: then there is a pure equilibrium, and it
 publishes the order of capability, up to ranks of equal reward. (Where i scores above j for free, the left side is below
-0.) Each pair's range of Delta is cut into cells until bounds settle the sign on each (``cells``), so no interval is missed between points of a
-grid. Ends are found to a relative 1e-10.
+0.) Each pair's range of Delta is cut into cells until bounds settle the sign on each (``cells``), so no interval is
+missed between points of a grid. Ends are found to a relative 1e-10.
 """
 
 from __future__ import annotations
