@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def game(
     file: Annotated[
         Path,
-        typer.Argument(help="Game file (TOML), scores by effort, scores before and after tuning, or submissions."),
+        typer.Argument(help="Game file (TOML), scores by effort, scores before and after tuning, submissions."),
     ],
     delta: Annotated[
         float | None, typer.Option(help="Tune-before-test level, in place of the file's (unit of effort).")
@@ -53,6 +53,9 @@ def game(
     price: Annotated[
         float | None, typer.Option(help="Price of tuning one model by one unit of effort, in units of reward.")
     ] = None,
+    conditions: Annotated[
+        str | None, typer.Option(help="Scores under conditions: the direct and the tuned one, e.g. base,tuned.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for a report: new, or --overwrite.")] = None,
     no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave figures/ out.")] = False,
     overwrite: Overwrite = False,
@@ -79,6 +82,7 @@ def game(
         "deltas": None if deltas is None else numbers_of("--deltas", deltas),
         "replicates": replicates,
         "price": price,
+        "conditions": None if conditions is None else tuple(name.strip() for name in conditions.split(",")),
     }
     from benchwright.ranking_game.answer import GameAnswer
 

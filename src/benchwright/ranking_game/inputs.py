@@ -6,6 +6,7 @@ kind                        what it holds                                       
 game file                   TOML, see :mod:`benchwright.ranking_game.files`         verdict, threshold
 score tables                JSON with direct_eval and train_before_test             two protocols compared
 scores before and after     table: model, TASK_before and TASK_after                two protocols compared
+scores under conditions     table: model, task, condition, score                    two protocols compared
 submissions                 table: developer, n_items, score, public                what luck explains
 submissions by item         table: developer, variant, doc_id, score                what luck explains
 scores by effort            what ``ingest`` reads, with a step or a dose            verdict, threshold, intervals
@@ -25,6 +26,7 @@ from benchwright.logs.score_tables import sniff_scores, sniff_trajectory
 from benchwright.logs.table_columns import plain, recognise
 from benchwright.ranking_game.answer import Progress, answer_game
 from benchwright.ranking_game.cell_table import open_cells, read_cells
+from benchwright.ranking_game.condition_table import has_conditions
 from benchwright.ranking_game.costs import PowerCosts
 from benchwright.ranking_game.curve_game import CurveGame, setting
 from benchwright.ranking_game.files import read_game
@@ -68,11 +70,14 @@ class GameOptions(TypedDict, total=False):
     deltas: tuple[float, ...] | None
     replicates: int | None
     price: float | None
+    conditions: tuple[str, ...] | None
 
 
 OF_GAMES = frozenset(("delta", "delta_max", "race", "deltas"))
-OF_CURVES = frozenset(GameOptions.__annotations__)
+ALL = frozenset(GameOptions.__annotations__)
+OF_CURVES = ALL - {"conditions"}
 SEED = frozenset(("seed",))
+WHICH = frozenset(("models", "task", "metric", "filter", "conditions"))
 Given = Mapping[str, Any]
 
 
@@ -98,8 +103,8 @@ def answer_file(path: str | Path, *, progress: Progress | None = None, **options
     """
     file, say = Path(path), progress or (lambda _: None)
     given = {name: value for name, value in options.items() if value is not None and value is not False}
-    if unknown := given.keys() - OF_CURVES:
-        raise UsageError(f"no option is called {', '.join(sorted(unknown))}", hint=f"options: {', '.join(OF_CURVES)}")
+    if unknown := given.keys() - ALL:
+        raise UsageError(f"no option is called {', '.join(sorted(unknown))}", hint=f"options: {', '.join(sorted(ALL))}")
     if "seed" in given:
         whole(given["seed"], "`seed`")
     kind = _kind_of(file)
@@ -143,6 +148,13 @@ def _before_after(path: Path, given: Given, say: Progress) -> GameResult:
     from benchwright.ranking_game.protocol_tables import protocols_of_cells
 
     return _compared(protocols_of_cells(read_cells(path)), given, say)
+
+
+def _under_conditions(path: Path, given: Given, say: Progress) -> GameResult:
+    from benchwright.ranking_game.condition_table import protocols_of_conditions
+
+    which = {name: given[name] for name in WHICH if name in given}
+    return _compared(protocols_of_conditions(read_cells(path), **which), given, say)
 
 
 def _compared(tables: ScoreTables, given: Given, say: Progress) -> ProtocolComparison:
@@ -213,6 +225,13 @@ BEFORE_AFTER = Kind(
     SEED,
     _before_after,
 )
+UNDER_CONDITIONS = Kind(
+    "scores under conditions",
+    "model, task, condition (such as base and tuned) and score, perhaps metric, filter, stderr",
+    ("model", "task", "condition", "score"),
+    SEED | WHICH,
+    _under_conditions,
+)
 BY_ITEM = Kind(
     "submissions by item", f"{', '.join(ITEM_SUBMISSIONS)}, perhaps public", ITEM_SUBMISSIONS, SEED, _item_submissions
 )
@@ -224,7 +243,7 @@ BY_EFFORT = Kind(
     OF_CURVES,
     _scores_by_effort,
 )
-KINDS = (GAME_FILE, SCORE_TABLES, BEFORE_AFTER, BY_ITEM, SUBMITTED, BY_EFFORT)
+KINDS = (GAME_FILE, SCORE_TABLES, BEFORE_AFTER, UNDER_CONDITIONS, BY_ITEM, SUBMITTED, BY_EFFORT)
 
 
 def _kind_of(path: Path) -> Kind:
@@ -257,6 +276,8 @@ def _kind_of(path: Path) -> Kind:
     roles = recognise(names)
     if roles.keys() & {"step", "dose", "tokens"}:
         return BY_EFFORT
+    if has_conditions(names):
+        return UNDER_CONDITIONS
     raise _unknown(path, known)
 
 
