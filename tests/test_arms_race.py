@@ -87,12 +87,18 @@ def test_a_maximum_that_both_share_goes_to_the_more_capable() -> None:
     assert found.payoff == pytest.approx([7.0, 0.0])
     third = [*both, lambda e: np.minimum(0.6, 0.1 + 0.1 * e)]
     shared = RankingGame(FunctionCurves(both, [2.0, 1.0]), [10.0, 0.0], ties="shared")
-    for game in (RankingGame(FunctionCurves(third, [3.0, 2.0, 1.0]), [10.0, 0.0, 0.0]), shared):
-        with pytest.raises(UsageError, match="ties would decide"):
+    between = [
+        lambda e: np.interp(e, [0, 1, 8, 20], [0.3, 0.5, 0.5, 0.9]),
+        lambda e: np.interp(e, [0, 2, 9, 21], [0.2, 0.5, 0.5, 0.88]),
+    ]
+    for game in (
+        RankingGame(FunctionCurves(third, [3.0, 2.0, 1.0]), [10.0, 0.0, 0.0]),
+        RankingGame(FunctionCurves(between, [2.0, 1.0]), [15.0, 0.0]),
+        shared,
+    ):
+        with pytest.raises(UsageError, match="no mixed play found") as refused:
             arms_race(game)
-    endless = FunctionCurves(lambda theta, e: 1 - np.exp(-(theta + e)), [1.0, 0.5])  # no maximum, but for doubles
-    with pytest.raises(UsageError, match="ties would decide"):
-        arms_race(RankingGame(endless, [60.0, 0.0]))
+        assert "ties decide" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(

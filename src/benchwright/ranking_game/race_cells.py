@@ -31,14 +31,7 @@ def slots_of(game: RankingGame, cells: int) -> numbers.Slots:
     amounts = float(game.rewards[0] - game.rewards[-1]) * np.linspace(0.0, 1.0, cells + 1) ** 2
     who = np.repeat(order, cells + 1)
     reach = game.curves.key(who, delta + game.costs.budget(who, np.tile(amounts, n))).reshape(n, -1)
-    best = np.argsort(reach[:, -1])
-    if not game.curves.strict and (np.diff(reach[best, -1]) <= 2 * SCORE_SLACK).any():
-        k = int(np.diff(reach[best, -1]).argmin())
-        a, b = (game.name(int(order[i])) for i in sorted(best[k : k + 2]))
-        raise UsageError(
-            f"the best scores within reach of {a} and {b} are equal or too close to tell: ties would decide"
-        )
-    limit = reach[best[-2], -1]  # above the second highest nobody needs to go
+    limit = np.sort(reach[:, -1])[-2]  # above the second highest nobody needs to go
     pooled = np.sort(reach[reach <= limit])
     inner = np.quantile(pooled, np.linspace(0, 1, max(cells - n, 1) + 1))
     edges = np.unique(np.concatenate([inner, start[start <= limit], [limit]]))
