@@ -65,7 +65,8 @@ def test_measured_curves_say_how_sure_they_are_and_what_is_assumed(tmp_path: Pat
     assert worth.endswith("; a pure equilibrium in 0 % of 40 draws")
     assert "steps, cost" in cheapest
     assert "(95 % interval)" in cheapest
-    assert "; such a level in 100 % of 40 draws, 95 % interval " in tuning
+    assert "; such a level in 100 % of 40 draws, at most " in tuning
+    assert tuning.endswith(" in 97.5 %")
     bare = first_lines(GAMES / "curves.csv", replicates=0, delta=300.0)
     assert bare[0].startswith("Worth gaming after tuning by 300: ")
     assert bare[3].startswith(
@@ -80,6 +81,16 @@ def test_a_model_that_falls_is_named_at_once(tmp_path: Path) -> None:
     file = tmp_path / "c.csv"
     file.write_text("\n".join(rows), encoding="utf-8")
     assert "Not in the game: 1 of 3 models, top" in first_lines(file, replicates=0)
+
+
+def test_curves_taken_for_flat_are_named(tmp_path: Path) -> None:
+    rows = ["model,task,step,score,n"]
+    for name, base, rise in (("a", 0.7, 0.0), ("b", 0.3, 0.1)):
+        rows += [f"{name},t,{step},{base + rise * k},50" for k, step in enumerate((0, 10, 30, 100, 300))]
+    file = tmp_path / "c.csv"
+    file.write_text("\n".join(rows), encoding="utf-8")
+    named = "Taken for flat, where no rise shows above the noise: a; a small rise may be missed"
+    assert named in first_lines(file, replicates=0)
 
 
 def test_a_verdict_that_draws_contradict_is_not_settled(tmp_path: Path) -> None:

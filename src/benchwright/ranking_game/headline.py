@@ -32,6 +32,9 @@ def headline(answer: GameAnswer) -> list[str]:
     lines = [_worth(answer, solution), _cheapest(answer, solution, unit)]
     if answer.threshold is not None:
         lines.append(_tuning(answer.threshold, answer.threshold_draws, unit))
+    if answer.fits is not None and answer.fits.flat.any():
+        flat = [name for name, hit in zip(answer.fits.models, answer.fits.flat, strict=True) if hit]
+        lines.append(f"Taken for flat, where no rise shows above the noise: {listed(flat)}; a small rise may be missed")
     if answer.stated is not None and "rewards" not in answer.stated.stated:
         lines.append(f"Rewards are assumed: {answer.stated.rewards}{_safe(answer.safe_gap)}")
     if answer.fits is not None and answer.fits.left_out:
@@ -115,12 +118,8 @@ def _tuning(found: Threshold, draws: ThresholdDraws | None, unit: str) -> str:
         "undecided": f"not decided, {shown(found.reason)}",
     }[found.status]
     if draws is not None:
-        low, high = (_end(float(end)) for end in draws.interval)
-        exists = draws.shares["found"] + draws.shares["stable_everywhere"]
+        exists, high = draws.shares["found"] + draws.shares["stable_everywhere"], float(draws.interval[1])
         said += f"; such a level in {percent(exists)} of {draws.draws} draws"
-        said += f", {percent(draws.level)} interval {low} to {high}" if exists else ""
+        if np.isfinite(high):
+            said += f", at most {amount(high)} in {percent((1 + draws.level) / 2)}"
     return f"Tuning that stops it: {said}"
-
-
-def _end(value: float) -> str:
-    return "open" if np.isnan(value) else "none" if np.isinf(value) else amount(value)
