@@ -186,8 +186,8 @@ def capability_order(
         pair = order[same[0] : same[0] + 2]
         raise DataError(
             f"capabilities of {labels[pair[0]]} and {labels[pair[1]]} are the same: the score at effort {at:g} is"
-            f" {tuned[pair[0]]:g} for both",
-            hint="give the order, the more capable first",
+            f" {tuned[pair[0]]:g} for both{_others(labels, order, same[1:])}",
+            hint="give the order, the more capable first, or leave one of them out of `models`, as in !NAME",
         )
     value = limit if used == "limit" else tuned
     found = CapabilityOrder(labels, order, used, value, at, nothing, np.nan, np.nan, 0, tuple(notes))
@@ -256,6 +256,12 @@ def _agreement(order: IntArray, worlds: IntArray) -> tuple[FloatArray, float, fl
     upper, lower = np.triu_indices(order.size, 1)
     tau = np.sign(place[:, lower] - place[:, upper]).mean()
     return above, float((worlds == order).all(axis=1).mean()), float(tau)
+
+
+def _others(names: tuple[str, ...], order: IntArray, places: IntArray) -> str:
+    """Other neighbours that tie, in words."""
+    pairs = [f"{names[order[k]]} and {names[order[k + 1]]}" for k in places]
+    return f"; so are those of {listed(pairs)}" if pairs else ""
 
 
 def _some(names: tuple[str, ...], which: IntArray) -> str:
