@@ -32,6 +32,9 @@ def headline(answer: GameAnswer) -> list[str]:
     lines = [_worth(answer, solution), _cheapest(answer, solution, unit)]
     if answer.threshold is not None:
         lines.append(_tuning(answer.threshold, answer.threshold_draws, unit))
+    wanted, used = answer.stated, answer.threshold_draws
+    if wanted is not None and used is not None and used.draws < wanted.replicates:
+        lines.append(f"Only {used.draws} of {wanted.replicates} draws make a game: shares and intervals rest on those")
     if answer.fits is not None and answer.fits.flat.any():
         flat = [name for name, hit in zip(answer.fits.models, answer.fits.flat, strict=True) if hit]
         lines.append(f"Taken for flat, where no rise shows above the noise: {listed(flat)}; a small rise may be missed")
