@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchwright.errors import DataError, UsageError
-from benchwright.ranking_game.inputs import answer_file
+from benchwright.game_answers.inputs import answer_file
 from benchwright.ranking_game.protocols import ProtocolComparison
 
 Scores = Mapping[tuple[str, str, str], float]

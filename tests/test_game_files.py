@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game.answer import PARTS, answer_game
-from benchwright.ranking_game.files import GameFile, read_game
+from benchwright.game_answers.answer import PARTS, answer_game
+from benchwright.game_answers.files import GameFile, read_game
 from benchwright.ranking_game.game import RankingGame
 from tables import Ran, run
 

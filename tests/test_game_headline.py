@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchwright.ranking_game.answer import GameAnswer
-from benchwright.ranking_game.headline import headline
-from benchwright.ranking_game.inputs import answer_file
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.headline import headline
+from benchwright.game_answers.inputs import answer_file
 
 GAMES = Path(__file__).parents[1] / "examples" / "games"
 

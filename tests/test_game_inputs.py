@@ -12,14 +12,14 @@ import pytest
 
 from benchwright.curves.scores import EffortScores
 from benchwright.errors import DataError, UsageError
-from benchwright.ranking_game.answer import GameAnswer
-from benchwright.ranking_game.curve_game import CurveGame
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.curve_game import CurveGame
+from benchwright.game_answers.files import read_game
+from benchwright.game_answers.inputs import answer_file
+from benchwright.game_answers.rewards import rewards_of_text
 from benchwright.ranking_game.equilibrium import GameSolution
-from benchwright.ranking_game.files import read_game
-from benchwright.ranking_game.inputs import answer_file
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
-from benchwright.ranking_game.rewards import rewards_of_text
 from tables import Ran, run
 
 GAMES = Path(__file__).resolve().parents[1] / "examples" / "games"

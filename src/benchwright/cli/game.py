@@ -11,7 +11,7 @@ from benchwright.cli.options import Json, Overwrite, app, note, print_json, prog
 from benchwright.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from benchwright.ranking_game.inputs import GameResult
+    from benchwright.game_answers.inputs import GameResult
 
 
 @app.command(epilog="Example: benchwright game examples/games/curves.toml --json")
@@ -84,7 +84,7 @@ def game(
         "price": price,
         "conditions": None if conditions is None else tuple(name.strip() for name in conditions.split(",")),
     }
-    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.game_answers.answer import GameAnswer
 
     answer = answered(file, options, out, figures=not no_figures, overwrite=overwrite)
     if as_json:
@@ -100,7 +100,7 @@ def game(
 
 def answered(file: Path, options: dict[str, Any], out: Path | None, *, figures: bool, overwrite: bool) -> GameResult:
     """Return the answer to what a file holds, and write its report where one is wanted."""
-    from benchwright.ranking_game.inputs import answer_file
+    from benchwright.game_answers.inputs import answer_file
 
     say = progress()
     if out is None:

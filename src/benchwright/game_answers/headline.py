@@ -15,7 +15,7 @@ from benchwright.ranking_game.threshold import Threshold
 from benchwright.ranking_game.threshold_draws import ThresholdDraws
 
 if TYPE_CHECKING:
-    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.game_answers.answer import GameAnswer
 
 SURE = 0.95  # share of draws from which on a verdict is not called unsettled
 

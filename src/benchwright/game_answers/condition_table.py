@@ -12,9 +12,9 @@ import numpy as np
 
 from benchwright._words import count
 from benchwright.errors import DataError, Fault, UsageError
+from benchwright.game_answers.cell_table import CellTable
 from benchwright.logs.table_columns import GENERIC, ROLES, higher_is_better, plain
 from benchwright.panel.names import listed, matching, shown
-from benchwright.ranking_game.cell_table import CellTable
 from benchwright.ranking_game.protocols import ScoreTables
 
 CONDITIONS = ("condition", "protocol", "setting")

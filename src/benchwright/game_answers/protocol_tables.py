@@ -12,9 +12,9 @@ import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright.errors import DataError, Fault, UsageError
+from benchwright.game_answers.cell_table import CellTable
 from benchwright.logs.table_columns import higher_is_better, plain
 from benchwright.panel.names import listed
-from benchwright.ranking_game.cell_table import CellTable
 from benchwright.ranking_game.input_columns import LONG, model_column, paired_tasks
 from benchwright.ranking_game.protocols import ScoreTables
 

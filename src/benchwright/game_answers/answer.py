@@ -7,12 +7,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchwright.errors import UsageError
+from benchwright.game_answers.files import GameFile
+from benchwright.game_answers.headline import headline
 from benchwright.panel.names import shown
 from benchwright.ranking_game.equilibrium import GameSolution, solve
-from benchwright.ranking_game.files import GameFile
 from benchwright.ranking_game.finite import FiniteGame, FiniteSolution, solve_finite
 from benchwright.ranking_game.game import RankingGame
-from benchwright.ranking_game.headline import headline
 from benchwright.ranking_game.safe_gap import SafeGap, safe_gap
 from benchwright.ranking_game.threshold import Threshold, threshold
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from benchwright.curves.bootstrap import CurveDraws
     from benchwright.curves.comparison import LawComparison
     from benchwright.curves.results import CurveFits
+    from benchwright.game_answers.curve_game import CurveGame
     from benchwright.ranking_game.arms_race import ArmsRace
     from benchwright.ranking_game.assumptions import Assumptions
     from benchwright.ranking_game.best_replies import BestReplies
     from benchwright.ranking_game.capability import CapabilityOrder
-    from benchwright.ranking_game.curve_game import CurveGame
     from benchwright.ranking_game.margins import MarginOverTuning
     from benchwright.ranking_game.race_over_tuning import RaceOverTuning
     from benchwright.ranking_game.threshold_draws import ThresholdDraws

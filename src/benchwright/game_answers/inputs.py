@@ -3,7 +3,7 @@
 ==========================  ======================================================  ============================
 kind                        what it holds                                           answer
 ==========================  ======================================================  ============================
-game file                   TOML, see :mod:`benchwright.ranking_game.files`         verdict, threshold
+game file                   TOML, see :mod:`benchwright.game_answers.files`         verdict, threshold
 score tables                JSON with direct_eval and train_before_test             two protocols compared
 scores before and after     table: model, TASK_before and TASK_after                two protocols compared
 scores under conditions     table: model, task, condition, score                    two protocols compared
@@ -21,15 +21,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from benchwright.errors import UsageError
+from benchwright.game_answers.answer import Progress, answer_game
+from benchwright.game_answers.cell_table import open_cells, read_cells
+from benchwright.game_answers.condition_table import has_conditions
+from benchwright.game_answers.curve_game import CurveGame, setting
+from benchwright.game_answers.files import read_game
+from benchwright.game_answers.rewards import Rewards, rewards_of_text
+from benchwright.game_answers.toml_parts import whole
 from benchwright.logs.log_file import Head, LogFile
 from benchwright.logs.score_tables import sniff_scores, sniff_trajectory
 from benchwright.logs.table_columns import plain, recognise
-from benchwright.ranking_game.answer import Progress, answer_game
-from benchwright.ranking_game.cell_table import open_cells, read_cells
-from benchwright.ranking_game.condition_table import has_conditions
 from benchwright.ranking_game.costs import PowerCosts
-from benchwright.ranking_game.curve_game import CurveGame, setting
-from benchwright.ranking_game.files import read_game
 from benchwright.ranking_game.input_columns import (
     ITEM_SUBMISSIONS,
     LONG,
@@ -37,11 +39,9 @@ from benchwright.ranking_game.input_columns import (
     model_column,
     paired_tasks,
 )
-from benchwright.ranking_game.rewards import Rewards, rewards_of_text
-from benchwright.ranking_game.toml_parts import whole
 
 if TYPE_CHECKING:
-    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.game_answers.answer import GameAnswer
     from benchwright.ranking_game.private_variants import VariantReport
     from benchwright.ranking_game.protocols import ProtocolComparison, ScoreTables
 
@@ -91,7 +91,7 @@ def answer_file(path: str | Path, *, progress: Progress | None = None, **options
     progress
         Called with the step at work.
     **options
-        See :class:`GameOptions` and, of scores by effort, :class:`~benchwright.ranking_game.curve_game.CurveGame`.
+        See :class:`GameOptions` and, of scores by effort, :class:`~benchwright.game_answers.curve_game.CurveGame`.
 
     Raises
     ------
@@ -139,19 +139,19 @@ def _game_file(path: Path, given: Given, say: Progress) -> GameResult:
 
 
 def _score_tables(path: Path, given: Given, say: Progress) -> GameResult:
-    from benchwright.ranking_game.protocol_tables import read_protocols
+    from benchwright.game_answers.protocol_tables import read_protocols
 
     return _compared(read_protocols(path), given, say)
 
 
 def _before_after(path: Path, given: Given, say: Progress) -> GameResult:
-    from benchwright.ranking_game.protocol_tables import protocols_of_cells
+    from benchwright.game_answers.protocol_tables import protocols_of_cells
 
     return _compared(protocols_of_cells(read_cells(path)), given, say)
 
 
 def _under_conditions(path: Path, given: Given, say: Progress) -> GameResult:
-    from benchwright.ranking_game.condition_table import protocols_of_conditions
+    from benchwright.game_answers.condition_table import protocols_of_conditions
 
     which = {name: given[name] for name in WHICH if name in given}
     return _compared(protocols_of_conditions(read_cells(path), **which), given, say)
@@ -195,7 +195,7 @@ def _scores_by_effort(path: Path, given: Given, say: Progress) -> GameResult:
 
 def _curves(game: CurveGame, given: Given, say: Progress) -> GameAnswer:
     """Answer a game on curves, with options in place of what its file says."""
-    from benchwright.ranking_game.curve_answer import answer_curves
+    from benchwright.game_answers.curve_answer import answer_curves
 
     new = dict(given)
     race = new.pop("race", False)

@@ -12,10 +12,10 @@ from benchwright.curves.reading import read_effort_scores
 from benchwright.curves.results import CurveFits
 from benchwright.curves.scores import EffortScores
 from benchwright.errors import DataError
+from benchwright.game_answers.answer import GameAnswer, Progress, mixed_play
+from benchwright.game_answers.curve_game import CurveGame
 from benchwright.panel.names import listed
-from benchwright.ranking_game.answer import GameAnswer, Progress, mixed_play
 from benchwright.ranking_game.assumptions import check_assumptions
-from benchwright.ranking_game.curve_game import CurveGame
 from benchwright.ranking_game.equilibrium import solve
 from benchwright.ranking_game.fitted import FittedGame, fitted_game
 from benchwright.ranking_game.margins import margin_over_tuning

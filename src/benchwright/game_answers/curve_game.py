@@ -14,9 +14,9 @@ import numpy as np
 
 from benchwright._check import FloatArray, non_negative
 from benchwright.errors import UsageError
+from benchwright.game_answers.rewards import Rewards, rewards_of_file
+from benchwright.game_answers.toml_parts import Table, inside, known, number, numbers, section, text, whole
 from benchwright.ranking_game.costs import PowerCosts
-from benchwright.ranking_game.rewards import Rewards, rewards_of_file
-from benchwright.ranking_game.toml_parts import Table, inside, known, number, numbers, section, text, whole
 
 Setting = Literal["per-model", "shared"] | float
 SETTINGS = ("per-model", "shared")

@@ -72,14 +72,10 @@ from pathlib import Path
 from typing import Any
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game.costs import COST_FORMS, PowerCosts
-from benchwright.ranking_game.curve_game import SECTIONS as OF_CURVES
-from benchwright.ranking_game.curve_game import CurveGame, curve_game, one_a_developer
-from benchwright.ranking_game.finite import FiniteGame
-from benchwright.ranking_game.forms import SCORE_FORMS
-from benchwright.ranking_game.game import RankingGame
-from benchwright.ranking_game.rewards import rewards_of_file
-from benchwright.ranking_game.toml_parts import (
+from benchwright.game_answers.curve_game import SECTIONS as OF_CURVES
+from benchwright.game_answers.curve_game import CurveGame, curve_game, one_a_developer
+from benchwright.game_answers.rewards import rewards_of_file
+from benchwright.game_answers.toml_parts import (
     Table,
     form_of,
     inside,
@@ -91,6 +87,10 @@ from benchwright.ranking_game.toml_parts import (
     tables,
     text,
 )
+from benchwright.ranking_game.costs import COST_FORMS, PowerCosts
+from benchwright.ranking_game.finite import FiniteGame
+from benchwright.ranking_game.forms import SCORE_FORMS
+from benchwright.ranking_game.game import RankingGame
 
 DELTA_MAX = 1e5
 SECTIONS = ("rewards", "tune_before_test", "ties", "score", "cost", "developers", "threshold", "profiles", "finite")
