@@ -13,8 +13,8 @@ from scipy.stats import kendalltau
 
 from benchwright._check import FloatArray
 from benchwright.errors import DataError, UsageError
+from benchwright.game_answers.protocol_tables import read_protocols
 from benchwright.ranking_game import _agreement as numbers
-from benchwright.ranking_game.protocol_tables import read_protocols
 from benchwright.ranking_game.protocols import ScoreTables, compare_protocols, kendall_tau
 from tables import run
 

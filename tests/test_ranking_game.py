@@ -45,6 +45,20 @@ def grid_regret(game: RankingGame, efforts: FloatArray, grid: FloatArray) -> flo
     return best
 
 
+def test_a_tie_on_a_plateau_that_the_more_capable_wins_is_worth_a_move() -> None:
+    # with b at 0, a ties at effort 1.2, cost 0.2, and stays level with it up to effort 5
+    curves = FunctionCurves(
+        [lambda e: np.interp(e, [1, 1.2, 5, 9], [0.25, 0.3, 0.3, 0.9]), lambda e: np.interp(e, [0, 1], [0.3, 0.6])],
+        [2.0, 1.0],
+    )
+    game = RankingGame(curves, [1.0, 0.0], costs=PowerCosts(1.0, 1.0, 1.0))
+    found = solve(game, profiles=[[1.0, 0.0]])
+    assert found.pure_equilibrium == "exists"
+    assert [1.0, 0.0] not in found.profiles.tolist()
+    assert max_regret(game, [1.0, 0.0]) == pytest.approx(0.8)
+    assert grid_regret(game, np.array([1.0, 0.0]), np.linspace(0, 6, 601)) == pytest.approx(0.8)
+
+
 @pytest.mark.parametrize("delta", [0.0, 1.0, 5.0, 20.0])
 @pytest.mark.parametrize("function", [False, True])
 def test_g1_has_no_equilibrium_and_shows_the_jump(delta: float, function: bool) -> None:

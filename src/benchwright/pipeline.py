@@ -21,6 +21,7 @@ from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
 from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+from benchwright.game_answers.inputs import GameResult, answer_file
 from benchwright.logs.item_layer import layer_path, read_item_layer
 from benchwright.logs.item_tables import ITEM, SECTIONS, TABLE_FILES, ItemTables, read_item_tables
 from benchwright.logs.source_file import SourceFile, read_source
@@ -29,7 +30,6 @@ from benchwright.mechanism.item_groups import FILES
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
 from benchwright.mechanism.welfare_sources import read_welfare_sources
 from benchwright.panel.ingest import MANIFEST
-from benchwright.ranking_game.inputs import GameResult, answer_file
 from benchwright.report.contents import NO_SCORES, AuditReport
 from benchwright.report.weight_files import published_scheme
 from benchwright.report.welfare_evidence import WelfareInputs, welfare_evidence

@@ -19,6 +19,7 @@ from benchwright._check import FloatArray, non_negative
 from benchwright._json import json_safe
 from benchwright._words import percent
 from benchwright.errors import DataError, UsageError
+from benchwright.panel.names import listed
 from benchwright.ranking_game._curves import power_law
 from benchwright.ranking_game.forms import IntArray
 
@@ -185,8 +186,8 @@ def capability_order(
         pair = order[same[0] : same[0] + 2]
         raise DataError(
             f"capabilities of {labels[pair[0]]} and {labels[pair[1]]} are the same: the score at effort {at:g} is"
-            f" {tuned[pair[0]]:g} for both",
-            hint="give the order, the more capable first",
+            f" {tuned[pair[0]]:g} for both{_others(labels, order, same[1:])}",
+            hint="give the order, the more capable first, or leave one of them out of `models`, as in !NAME",
         )
     value = limit if used == "limit" else tuned
     found = CapabilityOrder(labels, order, used, value, at, nothing, np.nan, np.nan, 0, tuple(notes))
@@ -236,13 +237,13 @@ def _ties(limit: FloatArray, tuned: FloatArray, order: IntArray, rule: str) -> N
 
 def _given(names: tuple[str, ...], order: Sequence[str]) -> IntArray:
     wanted = [str(name) for name in order]
-    if missing := [name for name in names if name not in wanted]:
-        raise UsageError(
-            f"`capability` must list all developers, best first; {', '.join(missing[:NAMES_SHOWN])} missing"
-        )
     place = {name: k for k, name in enumerate(names)}
     if unknown := [name for name in wanted if name not in place]:
-        raise UsageError(f"`capability` names no developer: {', '.join(unknown[:NAMES_SHOWN])}")
+        raise UsageError(
+            f"`capability` names no developer: {listed(unknown, NAMES_SHOWN)}", hint=f"there are: {listed(names, 10)}"
+        )
+    if missing := [name for name in names if name not in wanted]:
+        raise UsageError(f"`capability` must list all developers, best first; {listed(missing, NAMES_SHOWN)} missing")
     if twice := [name for name, times in Counter(wanted).items() if times > 1]:
         raise UsageError(f"`capability` names {twice[0]} twice")
     return np.array([place[name] for name in wanted], dtype=np.intp)
@@ -255,6 +256,12 @@ def _agreement(order: IntArray, worlds: IntArray) -> tuple[FloatArray, float, fl
     upper, lower = np.triu_indices(order.size, 1)
     tau = np.sign(place[:, lower] - place[:, upper]).mean()
     return above, float((worlds == order).all(axis=1).mean()), float(tau)
+
+
+def _others(names: tuple[str, ...], order: IntArray, places: IntArray) -> str:
+    """Other neighbours that tie, in words."""
+    pairs = [f"{names[order[k]]} and {names[order[k + 1]]}" for k in places]
+    return f"; so are those of {listed(pairs)}" if pairs else ""
 
 
 def _some(names: tuple[str, ...], which: IntArray) -> str:

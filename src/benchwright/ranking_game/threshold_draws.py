@@ -57,7 +57,8 @@ class ThresholdDraws:
     undecided : (G,) share of draws
         In which it is not known.
     crossed : (G,) share of draws
-        In which scores at the level do not follow that draw's order of capability; such levels are not stable.
+        In which scores at the level do not follow that draw's order of capability; such levels are not stable, unless
+        only ranks of equal reward are out of order.
     level : float
     delta_max : float
     """

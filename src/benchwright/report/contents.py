@@ -12,9 +12,9 @@ from benchwright.auditing.results import ItemAudit
 from benchwright.board.results import Leaderboard
 from benchwright.config import Config
 from benchwright.estimating.estimates import PanelEstimates
+from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights
-from benchwright.ranking_game.inputs import GameResult
 from benchwright.report.welfare_evidence import WelfareEvidence
 
 OF_WEIGHTS = ("weight", "published_", "averaged_")  # how columns of weights begin

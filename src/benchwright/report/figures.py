@@ -16,7 +16,7 @@ import altair as alt
 from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
 from benchwright.estimating.estimates import PanelEstimates
-from benchwright.ranking_game.inputs import GameResult
+from benchwright.game_answers.inputs import GameResult
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
 from benchwright.report.contents import AuditReport

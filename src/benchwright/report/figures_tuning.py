@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from benchwright._words import percent
-from benchwright.ranking_game.answer import GameAnswer
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.margins import MarginOverTuning, margin_over_tuning
 from benchwright.ranking_game.threshold import Threshold

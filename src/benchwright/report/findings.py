@@ -16,7 +16,7 @@ from benchwright._words import count, dollars, p_value, percent
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.estimating.estimates import PanelEstimates
-from benchwright.ranking_game.inputs import GameResult
+from benchwright.game_answers.inputs import GameResult
 from benchwright.report import findings_panel as panel
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings_game import of_game

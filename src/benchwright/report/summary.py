@@ -12,9 +12,9 @@ from benchwright import __version__
 from benchwright._json import json_safe
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
+from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.item_tables import PERSPECTIVES
 from benchwright.logs.source_file import SourceFile
-from benchwright.ranking_game.inputs import GameResult
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings, game_findings
 from benchwright.report.page_game import game_assumptions, game_notes

@@ -15,7 +15,7 @@ import polars as pl
 from benchwright._csv import inert
 from benchwright._words import dollars, percent
 from benchwright.auditing.results import FamilyContrast
-from benchwright.ranking_game.inputs import GameResult
+from benchwright.game_answers.inputs import GameResult
 from benchwright.report.contents import AuditReport
 from benchwright.report.tables_game import tables_of_game
 from benchwright.report.tables_panel import panel_tables

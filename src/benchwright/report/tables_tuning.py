@@ -9,7 +9,7 @@ import polars as pl
 
 from benchwright._words import percent
 from benchwright.curves.comparison import LawComparison
-from benchwright.ranking_game.answer import GameAnswer
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.ranking_game.jumps import Jump
 from benchwright.ranking_game.threshold_draws import ThresholdDraws
 from benchwright.ranking_game.tuning import DesignerCost, RequiredEffort

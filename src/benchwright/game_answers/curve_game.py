@@ -14,9 +14,9 @@ import numpy as np
 
 from benchwright._check import FloatArray, non_negative
 from benchwright.errors import UsageError
+from benchwright.game_answers.rewards import Rewards, rewards_of_file
+from benchwright.game_answers.toml_parts import Table, inside, known, number, numbers, section, text, whole
 from benchwright.ranking_game.costs import PowerCosts
-from benchwright.ranking_game.rewards import Rewards, rewards_of_file
-from benchwright.ranking_game.toml_parts import Table, inside, known, number, numbers, section, text, whole
 
 Setting = Literal["per-model", "shared"] | float
 SETTINGS = ("per-model", "shared")
@@ -24,6 +24,7 @@ CAPABILITY = ("tuned", "limit")
 GAP = 1000.0
 UNIT_COST = PowerCosts()
 DECADES_AT_MOST = 6
+REPLICATES_AT_MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,7 @@ class CurveGame:
     lower, upper, beta : "per-model", "shared" or a number
         None: as ``fit_curves`` has it.
     deltas : tuple of float, effort
-        Levels to show; None: 0 and the powers of ten among the measured efforts.
+        Levels to show; None: 0, the level in force and the powers of ten among the measured efforts.
     delta_max : float, effort
         Range of the threshold; None: the largest effort measured.
     replicates, seed : int
@@ -88,7 +89,12 @@ class CurveGame:
         for name in ("replicates", "seed"):
             whole(getattr(self, name), f"`{name}`")
         if isinstance(self.capability, str) and self.capability not in CAPABILITY:
-            raise UsageError(f"`capability` must be {', '.join(CAPABILITY)} or names, got {self.capability}")
+            raise UsageError(
+                f"`capability` must be {', '.join(CAPABILITY)} or names, got {self.capability!r}",
+                hint="names: all models, the most capable first, e.g. --capability a,b,c",
+            )
+        if self.replicates > REPLICATES_AT_MOST:
+            raise UsageError(f"`replicates` must be at most {REPLICATES_AT_MOST:,}, got {self.replicates:,}")
 
     def with_options(self, **given: Any) -> CurveGame:
         """The same with other values of some fields; None keeps what is."""
@@ -113,13 +119,13 @@ class CurveGame:
         return one_a_developer([self.own_costs.get(name, self.cost) for name in models])
 
     def levels(self, efforts: FloatArray) -> FloatArray:
-        """The levels Delta to show."""
+        """The levels Delta to show, ascending: those stated; else the level in force, 0 and powers of ten."""
         if self.deltas is not None:
-            return np.array(self.deltas)
+            return np.unique(self.deltas)
         positive = efforts[efforts > 0]
         first, last = (np.log10(positive.min()), np.log10(positive.max())) if positive.size else (1.0, 0.0)
         powers = 10.0 ** np.arange(np.ceil(first - 1e-9), np.floor(last + 1e-9) + 1)
-        return np.concatenate([[0.0], powers[-DECADES_AT_MOST:]])
+        return np.unique([0.0, self.tune_before_test, *powers[-DECADES_AT_MOST:]])
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -165,6 +171,8 @@ def curve_game(
         if "deltas" in table:
             given["deltas"] = tuple(numbers(table["deltas"], "`deltas`"))
         file = folder / text(table["file"], "`file`")
+        if not file.exists():
+            raise UsageError(f"`file` {file} does not exist", hint="a path relative to the game file")
     if "rewards" in data:
         given["rewards"] = rewards_of_file(data["rewards"])
     if "tune_before_test" in data:
