@@ -107,7 +107,7 @@ def judge(
     else:
         prose(str(run))
     note(f"wrote {out}")
-    if run.stopped is not None or not run.lists["ok"].any():
+    if run.stopped is not None or not run.own["ok"].any():
         raise typer.Exit(1)
 
 

@@ -8,7 +8,8 @@ gwa_welfare_scores.csv       their values, where a table was given
 journal.jsonl                every answer, to go on from
 ===========================  =============================================================
 
-Each of the first four appears whole or not at all; run.json comes last.
+Each of the first four appears whole or not at all; run.json comes last. Lists that the folder has and a run is not
+asked for (another framing, items beyond a limit) stay.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import csv
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchwright._staging import Output
 from benchwright.errors import DataError, Fault, UsageError
@@ -46,6 +48,28 @@ def clear(out: Path) -> None:
     """Take the results of an earlier run away."""
     for path in (*out.glob(PATTERN), out / "run.json"):
         path.unlink(missing_ok=True)
+
+
+def kept_lists(out: Path, name: str | None, *, asked: Collection[tuple[str, str, str]]) -> list[tuple[Any, ...]]:
+    """Return the lists that earlier runs left in the folder, without those that are ``asked`` for now.
+
+    They are rows of ``results.SCHEMA``; ``asked`` holds task, doc_id and framing.
+    """
+    path = out / loadings_name(name)
+    rows: list[tuple[Any, ...]] = []
+    try:
+        for line in path.read_bytes().splitlines() if path.is_file() else ():
+            found = json.loads(line)
+            key = (found["task"], str(found["doc_id"]), found["perspective"])
+            if key not in asked:
+                extra = (found.get("reason"), found.get("notes", []), found.get("answers"), found.get("text_sha256"))
+                rows.append((*key, found["ok"], found["ranked_gwa_ids"], *extra))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{path} cannot be read, and its lists would be lost",
+            hint="choose another folder with -o, or start anew with --overwrite",
+        ) from None
+    return rows
 
 
 def activity_scores(path: str | Path, activities: Sequence[Activity]) -> bytes:

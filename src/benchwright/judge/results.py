@@ -36,9 +36,12 @@ class JudgeRun:
         Who judged, and whether that is a baseline and no judge.
     lists
         One row per item and framing that was reached: task, doc_id, perspective, ok, activities (ranked ids),
-        reason (why not ok), notes (what was repaired), answers (used for it), text_sha256.
+        reason (why not ok), notes (what was repaired), answers (used for it), text_sha256. Last come those that earlier
+        runs left in the folder.
+    kept
+        How many those are.
     not_reached
-        Items and framings that the run stopped before.
+        Items and framings that the run was asked for and stopped before.
     stopped
         Why it stopped early; None where it did not.
     detail
@@ -56,6 +59,7 @@ class JudgeRun:
     model: str
     baseline: bool
     lists: pl.DataFrame
+    kept: int
     not_reached: int
     stopped: str | None
     detail: str
@@ -66,6 +70,11 @@ class JudgeRun:
     usd: float | None
     notes: tuple[str, ...]
     provenance: Mapping[str, Any]
+
+    @property
+    def own(self) -> pl.DataFrame:
+        """The lists that this run was asked for."""
+        return self.lists.head(self.lists.height - self.kept)
 
     @property
     def failures(self) -> pl.DataFrame:
@@ -87,6 +96,7 @@ class JudgeRun:
         lines = [
             f"{'baseline' if self.baseline else 'judge'} {self.model}: {count(self.items, 'item')}",
             f"  lists        {good:,} judged, {len(self.lists) - good:,} failed, {self.not_reached:,} not reached",
+            *([f"  kept         {self.kept:,} of these lists, of earlier runs on the folder"] if self.kept else []),
             *(f"  failed       {number:,}: {reason}" for reason, number in reasons),
         ]
         for perspective, share in self.variety().items():
@@ -101,7 +111,7 @@ class JudgeRun:
 
     @property
     def items(self) -> int:
-        """Items that were reached."""
+        """Items that have a list, or a reason why not."""
         return self.lists.select("task", "doc_id").n_unique()
 
     def to_frame(self) -> pl.DataFrame:
@@ -118,6 +128,7 @@ class JudgeRun:
                 **self.provenance,
                 "items": self.items,
                 "lists": {"judged": good, "failed": len(self.lists) - good, "not_reached": self.not_reached},
+                "kept_lists": self.kept,
                 "distinct_lists": self.variety(),
                 "stopped": self.stopped,
                 "usage": {
