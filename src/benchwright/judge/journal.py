@@ -1,7 +1,8 @@
 """The record of a run: one JSON line per answer, on the disk before the next call of its worker starts.
 
-The first line says what was asked (model, server, checksum of the prompts, temperature). An answer is keyed by item, framing,
-checksum of the item's text and number of the try, so that a broken answer is not asked for again and its repeat is.
+The first line says what was asked (model, server, checksum of the prompts, temperature). An answer is keyed by item,
+framing, checksum of the item's text and number of the try, so that a broken answer is not asked for again and its
+repeat is.
 A process killed at any moment leaves whole lines and perhaps one torn line at the end, which is cut off when
 the journal is opened again. Answers are kept as the ranked ids they gave, not as text: they may quote items.
 """

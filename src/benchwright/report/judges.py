@@ -18,10 +18,9 @@ from benchwright.errors import DataError
 from benchwright.estimating._resampling import tail_count
 from benchwright.judge.agreement import Agreement, judge_agreement
 from benchwright.judge.baseline import MODEL as BASELINE
-from benchwright.logs.item_tables import DEFAULT_JUDGE, ITEM, OWN_JUDGE, PERSPECTIVES, ItemTables
+from benchwright.logs.item_tables import DEFAULT_JUDGE, ITEM, OWN_JUDGE, PERSPECTIVES, ItemTables, judge_name
 from benchwright.logs.judge_loadings import PATTERN, loadings_files
 from benchwright.logs.rater_loadings import read_raters
-from benchwright.logs.source_file import utf8
 
 RATERS = "heldout_raters"  # folder beside the tables of Haupt et al.
 RUN = "run.json"
@@ -168,9 +167,11 @@ def _files(
     main = [file for path in loadings for file in loadings_files(path)]
     found = dict(zip(tables.main, main, strict=True)) if main else {}
     own = [] if folder is None else sorted(folder.glob(PATTERN))
-    for path in (*own, *map(Path, judges)):
-        name = utf8(path.stem).removeprefix("judge_loadings").lstrip("_")
-        found.setdefault(name or (OWN_JUDGE if main and path in own else DEFAULT_JUDGE), path)
+    for path in own:
+        name = judge_name(path, source=folder)
+        found.setdefault(OWN_JUDGE if main and name == DEFAULT_JUDGE else name, path)
+    for path in map(Path, judges):
+        found.setdefault(judge_name(path, source=folder), path)
     return found
 
 
