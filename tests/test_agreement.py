@@ -257,3 +257,10 @@ def test_the_command(shared: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytes
         else:
             assert "automation, A1 and A2: rbo 0.69" in printed
             assert "A2 alone: 28 items, frontier 3" in printed
+    monkeypatch.setattr(sys, "argv", ["benchwright", *words, "--first", "maths"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+    said = " ".join(capfd.readouterr().err.split())
+    assert "--first must be a family of the judged items, got maths" in said
+    assert "families: general, math" in said

@@ -160,6 +160,8 @@ def test_the_baseline_is_named_on_the_page(folder: Path, tmp_path: Path) -> None
     text = page.read_text(encoding="utf-8")
     assert "<strong>Baseline, no judge.</strong> The lists of base were made by the offline baseline, not by a" in text
     assert "Judge base: made by the offline baseline, not by a model (baseline/tfidf)." in text
+    unnamed = evidence_of(audit(folder, config=FEW, judges=[made])).judges
+    assert [(judge.name, judge.baseline) for judge in unnamed] == [("default", False), ("base", True)]
     compared = audit(folder, config=FEW, judges=[made.rename(made.with_name("judge_loadings_base.jsonl"))])
     assert not evidence_of(compared).baseline
     assert [judge.baseline for judge in evidence_of(compared).judges] == [False, True]

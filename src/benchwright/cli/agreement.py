@@ -13,6 +13,9 @@ from benchwright.errors import UsageError
 if TYPE_CHECKING:
     import polars as pl
 
+FIRST = "math"
+MOST_NAMED = 20
+
 
 @app.command(epilog="Example: benchwright agreement loadings/ other/judge_loadings.jsonl --activities activities/")
 def agreement(
@@ -22,7 +25,7 @@ def agreement(
     activities: Annotated[
         Path | None, typer.Option(help="Folder with gwa_welfare_scores.csv: what could be named, and its values.")
     ] = None,
-    first: Annotated[str, typer.Option(help="Family that is compared with all others, per judge.")] = "math",
+    first: Annotated[str | None, typer.Option(help="Family compared with all others, per judge; else math.")] = None,
     families: Annotated[str, typer.Option(help="Family map: a preset's name, a CSV of task,family, or task.")] = "task",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampled items.")] = 0,
     as_json: Json = False,
@@ -42,7 +45,14 @@ def agreement(
     alone = None
     if values is not None:
         of_items = OF_ITEMS if families == OF_ITEMS.name else family_map(families)
-        alone = rater_table(loadings, values, families=of_items, first=first)
+        present = sorted({of_items.family(task) for frame in loadings.values() for task in frame["task"].unique()})
+        if first is not None and first not in present:
+            more = ", ..." if len(present) > MOST_NAMED else ""
+            raise UsageError(
+                f"--first must be a family of the judged items, got {first}",
+                hint=f"families: {', '.join(present[:MOST_NAMED])}{more}; --families groups tasks otherwise",
+            )
+        alone = rater_table(loadings, values, families=of_items, first=first or FIRST)
     if as_json:
         print_json(found.to_dict() | {"judges": None if alone is None else alone.to_dicts(), "seed": seed})
         return
@@ -51,7 +61,7 @@ def agreement(
         gaps = ", ".join(f"{name} {_number(row.get(f'gap_{name}'))}" for name in ("auto", "aug"))
         lines.append(
             f"{row['rater']} alone: {row['n_items']} items, frontier {_number(row.get('frontier_size'))}; others less "
-            f"{first}: {gaps}; share of {first} dominated {_number(row.get('first_dominated'))}"
+            f"{first or FIRST}: {gaps}; share of {first or FIRST} dominated {_number(row.get('first_dominated'))}"
         )
     prose("\n".join(lines))
 

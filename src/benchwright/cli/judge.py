@@ -22,7 +22,7 @@ def judge(
         Path | None, typer.Option(help="CSV of activity,name,definition; else the 27 work activities.")
     ] = None,
     activity_scores: Annotated[
-        Path | None, typer.Option(help="Table of activity values to put beside the lists, for `audit`.")
+        Path | None, typer.Option(help="Values of activities (activity,value) to put beside the lists, for `audit`.")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many items.")] = None,
     dry_run: Annotated[

@@ -27,12 +27,11 @@ from benchwright.errors import DataError, Fault, UsageError
 from benchwright.judge.definitions import Activity
 from benchwright.judge.journal import FILE
 from benchwright.judge.results import JudgeRun
-from benchwright.logs.item_tables import ACTIVITIES
 from benchwright.logs.judge_loadings import PATTERN
-from benchwright.logs.tabular import parse_table
+from benchwright.logs.welfare_tables import VALUES, parse_activities
 
 FOLDER = Output("judge's answers", (FILE,))
-SCORES = "gwa_welfare_scores.csv"
+SCORES = VALUES["share"]
 
 
 def prepare(out: Path) -> None:
@@ -73,25 +72,32 @@ def kept_lists(out: Path, name: str | None, *, asked: Collection[tuple[str, str,
 
 
 def activity_scores(path: str | Path, activities: Sequence[Activity]) -> bytes:
-    """Return the table of activity values as it stands, checked: an audit will look up every activity in it."""
+    """Return a table of activity values, published or of one's own, as gwa_welfare_scores.csv holds them.
+
+    It is checked, since an audit will look up every activity in it.
+    """
     file = Path(path)
     try:
         content = file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="name a table of activity scores") from None
     faults: list[Fault] = []
-    table = parse_table(file.name, content, ACTIVITIES, faults)
-    known = frozenset(() if table is None else table["concept_id"])
+    published = b"concept_id" in content.partition(b"\n")[0]
+    values = parse_activities(SCORES if published else file.name, content, faults)
+    known = frozenset(() if values is None else values["activity"])
     lacking = [activity.id for activity in activities if activity.id not in known]
-    if table is not None and lacking:
-        faults.append(Fault(file.name, f"has no row for {', '.join(lacking[:5])}", column="concept_id"))
-    if faults:
+    if values is not None and lacking:
+        faults.append(Fault(file.name, f"has no row for {', '.join(lacking[:5])}"))
+    if values is None or faults:
         raise DataError(
             f"{file} does not fit the activities",
             faults=faults,
-            hint="docs/item-tables.md has its columns; a table of activity,value is for `audit --activities`",
+            hint="give activity,value, or the columns of gwa_welfare_scores.csv (docs/item-tables.md)",
         )
-    return content
+    if published:
+        return content
+    own = values.select(concept_id="activity", gwa="label", dropped="dropped", p_auto_15="auto", p_aug_15="aug")
+    return own.write_csv().encode()
 
 
 def write_folder(

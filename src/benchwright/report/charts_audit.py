@@ -45,13 +45,18 @@ def activity_map(welfare: WelfareAudit, framing: str, threshold: float, interval
     )
     scale = alt.Scale(domain=list(FRAME), nice=False)
     ticks = alt.Axis(values=[1, 2, 3, 4, 5], format="d")
+    titles = (
+        ("workers want it automated (1 to 5)", "workers want help with it (1 to 5)")
+        if welfare.says_workers
+        else ("value under automation (1 to 5)", "value under augmentation (1 to 5)")
+    )
     base = alt.Chart(data)
     bubbles = (
         base.transform_calculate(fill=colour)
         .mark_circle(opacity=0.78, stroke=INK, strokeWidth=0.6)
         .encode(
-            x=alt.X("auto:Q", scale=scale, axis=ticks, title="workers want it automated (1 to 5)"),
-            y=alt.Y("aug:Q", scale=scale, axis=ticks, title="workers want help with it (1 to 5)"),
+            x=alt.X("auto:Q", scale=scale, axis=ticks, title=titles[0]),
+            y=alt.Y("aug:Q", scale=scale, axis=ticks, title=titles[1]),
             size=alt.Size(
                 "share:Q",
                 title="share of items",

@@ -289,6 +289,11 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
         threshold = report.config.welfare.quadrant_threshold
         intervals = None if report.evidence is None else report.evidence.intervals
         bars = ""
+        colours = (
+            "Green: workers want it automated and want help; blue: automation only; orange: help only; red: neither."
+            if welfare.says_workers
+            else "Green: valued high under both framings; blue: automation only; orange: help only; red: neither."
+        )
         if intervals is not None and report.evidence is not None:
             level = percent(report.evidence.level, 0)
             bars = (
@@ -301,8 +306,7 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
                 "welfare",
                 f"What the items stand for, asked as: work that a model {verb}",
                 "Each bubble is a kind of work; its area is the share of items whose top activities include it. "
-                "Green: workers want it automated and want help; blue: automation only; orange: help only; red: "
-                f"neither. Move the threshold to see how much hangs on it.{bars}",
+                f"{colours} Move the threshold to see how much hangs on it.{bars}",
                 audit_charts.activity_map(welfare, framing, threshold, intervals),
             )
     yield (

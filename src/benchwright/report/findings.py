@@ -66,10 +66,14 @@ def _welfare(welfare: WelfareAudit, threshold: float) -> Iterator[Finding]:
         at = welfare.quadrants.filter(pl.col("threshold") == threshold)
         share = {(unit, name): value for unit, name, value in at.select("unit", "quadrant", "share").iter_rows()}
         total = dict(at.select("unit", "total").unique().iter_rows())
+        high, low = (
+            ("work that people want both automated and helped with", "work that they want neither way")
+            if welfare.says_workers
+            else ("activities that are valued high under both framings", "activities valued low under both")
+        )
         slots = "; ".join(
             f"asked as {unit.removesuffix(' slots')}, {percent(share[unit, 'green'])} of {total[unit]:,} activity "
-            f"slots go to work that people want both automated and helped with, {percent(share[unit, 'red'])} to "
-            "work that they want neither way"
+            f"slots go to {high}, {percent(share[unit, 'red'])} to {low}"
             for unit in ("automation slots", "augmentation slots")
         )
         one = (share["items", "automate"] or 0.0) + (share["items", "augment"] or 0.0)

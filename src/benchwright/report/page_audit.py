@@ -42,6 +42,11 @@ HEADINGS = {
         "the assumptions listed below; change them in benchwright.toml.",
     ),
 }
+OWN_VALUES = (
+    "A judge named, for each item, the activities it resembles; each activity has a value from 1 to 5, given with the "
+    "activities. An item's welfare is the value of its activities, the first counting most, once as automation and "
+    "once as augmentation."
+)
 RANKED = ("models", "tasks")
 SIMULATED = "This is the built-in example. Its tasks, activities and figures are invented; nothing here was measured."
 CHOICES = (
@@ -89,6 +94,8 @@ def _sections(report: AuditReport) -> Iterator[Section]:
     present = {*report.audit.sections, *(("weights",) if report.weights is not None else ())}
     present |= set() if report.estimates is None else {"models"}
     headings = _headings(report)
+    if report.audit.welfare is not None and not report.audit.welfare.says_workers:
+        headings = headings | {"welfare": (HEADINGS["welfare"][0], OWN_VALUES)}
     for name in ("weights", *SECTIONS, "quality", "models"):
         if name in present:
             yield Section(name, name.capitalize(), *headings[name])
