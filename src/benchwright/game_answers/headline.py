@@ -35,6 +35,9 @@ def headline(answer: GameAnswer) -> list[str]:
     wanted, used = answer.stated, answer.threshold_draws
     if wanted is not None and used is not None and used.draws < wanted.replicates:
         lines.append(f"Only {used.draws} of {wanted.replicates} draws make a game: shares and intervals rest on those")
+    if answer.capability is not None and answer.capability.tied:
+        pairs = listed([f"{first} and {second}" for first, second in answer.capability.tied])
+        lines.append(f"Not known who is more capable, equal scores: {pairs}; taken in the order of the file")
     if answer.fits is not None and answer.fits.flat.any():
         flat = [name for name, hit in zip(answer.fits.models, answer.fits.flat, strict=True) if hit]
         lines.append(f"Taken for flat, where no rise shows above the noise: {listed(flat)}; a small rise may be missed")
