@@ -44,7 +44,8 @@ def read_contest(path: Path) -> GameFile:
         raise UsageError(f"{path.name}: `players` must be 2, got {data['players']}")
     if data.get("tie_share", prize / 2) != prize / 2:
         raise UsageError(f"{path.name}: `tie_share` must be half the prize, got {data['tie_share']}")
-    game = FiniteGame([prize, Fraction(0)], efforts=levels, costs=[each * level for level in levels])
+    stated: dict[str, Any] = {"efforts": levels, "costs": [each * level for level in levels]}
+    game = FiniteGame((prize, Fraction(0)), **stated)
     places = range(len(levels))
     if data.get("payoff_row", table := [[game.payoff((i, j), 0) for j in places] for i in places]) != table:
         raise UsageError(f"{path.name}: `payoff_row` is not what prize, ties and costs give")

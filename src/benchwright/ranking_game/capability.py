@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CapabilityRule = Literal["limit", "tuned", "given"]
 DECIMALS_OF_LIMITS = 6  # limits that agree to so many decimals count as equal: many fits stop at a bound
 NAMES_SHOWN = 3
+ORDER_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +101,7 @@ class CapabilityOrder:
         }[self.rule]
 
     def __str__(self) -> str:
-        lines = [f"Order of capability by {self.words}: {', '.join(self.names[i] for i in self.order)}"]
+        lines = [f"Order of capability by {self.words}: {listed((self.names[i] for i in self.order), ORDER_SHOWN)}"]
         if self.draws:
             weakest = int(np.argmin(self.above))
             pair = [self.names[self.order[weakest + k]] for k in (0, 1)]
