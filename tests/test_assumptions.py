@@ -200,7 +200,7 @@ def test_shares_of_draws_tell_noise_from_a_crossing() -> None:
     assert found.to_frame()["share_of_draws"].to_list() == [0.75, 0.75]
     record = found.to_dict()
     assert [check["assumption"] for check in record["checks"][:3]] == ["C1", "C2", "C3"]
-    assert record["checks"][2]["largest"][0]["developers"] == ["developer 1", "developer 0"]
+    assert record["checks"][2]["largest"][0]["developers"] == ["developer 2", "developer 1"]
 
 
 def test_scores_that_doubles_cannot_tell_apart_are_not_called_crossed() -> None:

@@ -59,11 +59,16 @@ def test_a_finite_game_says_it_itself() -> None:
     assert first_lines(GAMES / "three-levels.toml") == []
 
 
-def test_measured_curves_say_how_sure_they_are_and_what_is_assumed(tmp_path: Path) -> None:
+def test_measured_curves_say_how_sure_they_are_and_what_is_assumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worth, cheapest, tuning, _ = first_lines(GAMES / "curves.toml", replicates=40)
     assert worth.startswith("Worth gaming: yes, ")
     assert worth.endswith("; a pure equilibrium in 0 % of 40 draws")
     assert "steps, cost" in cheapest
+    monkeypatch.setattr("benchwright.game_answers.curve_game.PAIRS_OF_DRAWS", 0)
+    told = "With 6 models, to save time, only 20 of 40 draws are used beyond the curves: shares and intervals are rough"
+    assert told in first_lines(GAMES / "curves.toml", replicates=40)
     assert "(95 % interval)" in cheapest
     assert "; such a level in 100 % of 40 draws, at most " in tuning
     assert tuning.endswith(" in 97.5 %")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -349,3 +350,26 @@ def test_levels_to_show_follow_the_measured_efforts() -> None:
     scores = EffortScores(("a",), np.zeros(4, dtype=int), np.array([0.0, 30.0, 500.0, 25_000.0]), np.full(4, 0.5))
     assert game.levels(scores.effort).tolist() == [0, 100, 1000, 10_000]
     assert game.with_options(deltas=(5.0,)).levels(scores.effort).tolist() == [5.0]
+
+
+@pytest.mark.parametrize(("name", "pure"), [("C34", []), ("C35", [[3, 3]])])
+def test_a_contest_of_two_is_a_finite_game(shared: Path, name: str, pure: list[list[int]]) -> None:
+    found = answer_file(shared / "cases" / name / "ranking_game.json").solution  # type: ignore[union-attr]
+    assert [list(one.levels) for one in found.pure] == pure  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"players": 3}, "`players` must be 2, got 3"),
+        ({"tie_share": 0.2}, "`tie_share` must be half the prize"),
+        ({"payoff_row": [[1, 0], [1, 0]]}, "`payoff_row` is not what"),
+        ({"prize": "1"}, "`prize` must be a number"),
+        ({"size": 1}, "`size` is not a key of a contest"),
+    ],
+)
+def test_a_contest_that_is_another_game_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    file = tmp_path / "contest.json"
+    file.write_text(json.dumps({"effort_levels": [0, 1], "prize": 1, "cost_per_level": 0.25} | change))
+    with pytest.raises(UsageError, match=told):
+        answer_file(file)

@@ -326,7 +326,7 @@ def test_results_print_and_tabulate() -> None:
         (lambda: PowerCosts(-1.0), "`kappa` must be > 0, got -1"),
         (lambda: PowerCosts(1.0, 1.0, -1.0), "`free_effort` must be >= 0, got -1"),
         (lambda: PowerLawCurves([0.0], 1.0, 0.5, 0.4), "0 <= L < U <= 1, got L = 0.5, U = 0.4"),
-        (lambda: PowerLawCurves([0.0, 1.0], [1.0, 0.0]), "`beta` must be > 0, got 0 for developer 1"),
+        (lambda: PowerLawCurves([0.0, 1.0], [1.0, 0.0]), "`beta` must be > 0, got 0 for developer 2"),
         (lambda: FunctionCurves(lambda t, e: np.exp(-e) + t, [0.0]), "must not fall with effort"),
         (lambda: FunctionCurves(lambda t, e: t + e, [0.0]), "must lie in [0, 1]"),
         (lambda: FunctionCurves(lambda t, e: np.where(e > 1, np.nan, 0.5), [0.0]), "must be a finite number"),

@@ -25,6 +25,17 @@ GAP = 1000.0
 UNIT_COST = PowerCosts()
 DECADES_AT_MOST = 6
 REPLICATES_AT_MOST = 10_000
+PAIRS_OF_DRAWS = 1_000_000  # pairs of developers looked at over all draws: 200 draws of 100 models, about a minute
+DRAWS_AT_LEAST = 20
+
+
+def draws_at_most(n: int) -> int:
+    """Return in how many draws all pairs of n developers are looked at.
+
+    >>> [draws_at_most(n) for n in (10, 100, 200, 300)]
+    [22222, 202, 50, 22]
+    """
+    return max(DRAWS_AT_LEAST, 2 * PAIRS_OF_DRAWS // (n * (n - 1)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchwright._words import percent
+from benchwright.game_answers.curve_game import draws_at_most
 from benchwright.panel.names import listed, shown
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.safe_gap import SafeGap
@@ -32,9 +33,10 @@ def headline(answer: GameAnswer) -> list[str]:
     lines = [_worth(answer, solution), _cheapest(answer, solution, unit)]
     if answer.threshold is not None:
         lines.append(_tuning(answer.threshold, answer.threshold_draws, unit))
-    wanted, used = answer.stated, answer.threshold_draws
-    if wanted is not None and used is not None and used.draws < wanted.replicates:
-        lines.append(f"Only {used.draws} of {wanted.replicates} draws make a game: shares and intervals rest on those")
+    lines += _draws(answer, solution.game.n)
+    if answer.capability is not None and answer.capability.tied:
+        pairs = listed([f"{first} and {second}" for first, second in answer.capability.tied])
+        lines.append(f"Not known who is more capable, equal scores: {pairs}; taken in the order of the file")
     if answer.fits is not None and answer.fits.flat.any():
         flat = [name for name, hit in zip(answer.fits.models, answer.fits.flat, strict=True) if hit]
         lines.append(f"Taken for flat, where no rise shows above the noise: {listed(flat)}; a small rise may be missed")
@@ -44,6 +46,18 @@ def headline(answer: GameAnswer) -> list[str]:
         gone = answer.fits.left_out
         lines.append(f"Not in the game: {len(gone)} of {len(gone) + solution.game.n} models, {listed(gone)}")
     return [*lines, ""]
+
+
+def _draws(answer: GameAnswer, n: int) -> Iterator[str]:
+    """Yield what the draws behind shares and intervals are, where they are not all."""
+    wanted, used = answer.stated, answer.threshold_draws
+    if wanted is None or used is None or used.draws >= wanted.replicates:
+        return
+    told = f"{used.draws} of {wanted.replicates} draws"
+    if used.draws == draws_at_most(n):
+        yield f"With {n} models, to save time, only {told} are used beyond the curves: shares and intervals are rough"
+    else:
+        yield f"Only {told} make a game: shares and intervals rest on those"
 
 
 def amount(value: float) -> str:

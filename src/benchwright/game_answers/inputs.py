@@ -5,6 +5,7 @@ kind                        what it holds                                       
 ==========================  ======================================================  ============================
 game file                   TOML, see :mod:`benchwright.game_answers.files`         verdict, threshold
 score tables                JSON with direct_eval and train_before_test             two protocols compared
+contest of two              JSON: effort_levels, prize, cost_per_level              all equilibria, exact
 scores before and after     table: model, TASK_before and TASK_after                two protocols compared
 scores under conditions     table: model, task, condition, score                    two protocols compared
 submissions                 table: developer, n_items, score, public                what luck explains
@@ -24,6 +25,7 @@ from benchwright.errors import UsageError
 from benchwright.game_answers.answer import Progress, answer_game
 from benchwright.game_answers.cell_table import open_cells, read_cells
 from benchwright.game_answers.condition_table import has_conditions
+from benchwright.game_answers.contest import is_contest, read_contest
 from benchwright.game_answers.curve_game import CurveGame, setting
 from benchwright.game_answers.files import read_game
 from benchwright.game_answers.rewards import Rewards, rewards_of_text
@@ -138,6 +140,11 @@ def _game_file(path: Path, given: Given, say: Progress) -> GameResult:
     return answer_game(changed, race=given.get("race", False), deltas=given.get("deltas", ()), progress=say)
 
 
+def _contest(path: Path, given: Given, say: Progress) -> GameResult:
+    say("solving")
+    return answer_game(read_contest(path), progress=say)
+
+
 def _score_tables(path: Path, given: Given, say: Progress) -> GameResult:
     from benchwright.game_answers.protocol_tables import read_protocols
 
@@ -218,6 +225,9 @@ GAME_FILE = Kind("a game file", "a TOML file (.toml)", (), OF_CURVES, _game_file
 SCORE_TABLES = Kind(
     "score tables", "JSON: {direct_eval: {TASK: {MODEL: SCORE}}, train_before_test: ...}", (), SEED, _score_tables
 )
+CONTEST = Kind(
+    "a contest of two", "JSON: {players: 2, effort_levels, prize, cost_per_level, tie_share}", (), frozenset(), _contest
+)
 BEFORE_AFTER = Kind(
     "scores before and after",
     "model, and TASK_before with TASK_after (or _direct, _tuned); or model, task, direct, tuned",
@@ -243,7 +253,7 @@ BY_EFFORT = Kind(
     OF_CURVES,
     _scores_by_effort,
 )
-KINDS = (GAME_FILE, SCORE_TABLES, BEFORE_AFTER, UNDER_CONDITIONS, BY_ITEM, SUBMITTED, BY_EFFORT)
+KINDS = (GAME_FILE, SCORE_TABLES, CONTEST, BEFORE_AFTER, UNDER_CONDITIONS, BY_ITEM, SUBMITTED, BY_EFFORT)
 
 
 def _kind_of(path: Path) -> Kind:
@@ -265,6 +275,8 @@ def _kind_of(path: Path) -> Kind:
         return SCORE_TABLES
     if sniff_trajectory(head):
         return BY_EFFORT
+    if is_contest(head.content):
+        return CONTEST
     table = open_cells(path)
     names = [] if table is None else table.names
     known = {plain(name) for name in names}

@@ -51,6 +51,9 @@ def kendall_tau(first: Any, second: Any) -> Tau:
     return Tau(value if np.isfinite(value) else None, int(seen.sum()), int((~seen).sum()))
 
 
+LARGEST = 1e100  # of a score: squares of larger ones overflow
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTables:
     """Scores of n models on T tasks under both protocols, higher better; NaN where missing.
@@ -73,6 +76,8 @@ class ScoreTables:
             table = _table(name, getattr(self, name))
             if table.shape != shape:
                 raise UsageError(f"`{name}` must have shape {shape}, tasks by models, got {table.shape}")
+            if (huge := table[np.abs(table) > LARGEST]).size:
+                raise DataError(f"`{name}` must be at most {LARGEST:g} in size, got {huge[0]:g}", hint="is it a score?")
             object.__setattr__(self, name, table)
 
     def complete(self) -> ScoreTables:

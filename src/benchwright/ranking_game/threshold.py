@@ -73,6 +73,7 @@ class Threshold:
         The pair that turns at each end of a stable interval inside the range.
     margin_bound : float, reward
         Where nothing is stable: the least margin c - gap over all pairs is at most this, at every level searched.
+        NaN where it was not searched, as by ``benchwright game`` with more than 100 models.
     growth_exponent : float
         beta_j / beta_i of the binding pair of power-law curves with the same bounds: its required effort grows like
         Delta to this power. NaN elsewhere.

@@ -54,7 +54,7 @@ def _margin(
     if draws is not None:
         interval = (float(draws.interval[0]), float(draws.interval[1]))
         level = percent(draws.level, 0)
-        caption += f" The blue band is the {level} interval of the margin over {draws.draws:,} draws"
+        caption += f" The blue band is the range of the margin in {level} of {draws.draws:,} draws"
         if isfinite(interval[0]):
             caption += f", the purple one that of the threshold{_open_end(interval[1])}"
         caption += "."

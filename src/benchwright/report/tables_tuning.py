@@ -31,7 +31,7 @@ def tuning_tables(answer: GameAnswer) -> Iterator[Row]:
         columns = (
             ("delta", "level", "digits"),
             ("margin", "least cost less reward gap", "digits"),
-            ("low", f"{level} interval from", "digits"),
+            ("low", f"{level} of draws from", "digits"),
             ("high", "to", "digits"),
             ("developer", "developer"),
             ("over", "overtakes"),
