@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up and runs everything that CI runs: lint, types, tests, examples in source and docs.
-# The full run uses $PYTHON (default: python3). Each other supported Python that is installed then runs the
-# tests again with nothing but the hard dependencies and pytest.
+# The full run uses $PYTHON (default: python3). Each other supported Python that is installed runs the tests that
+# take no long time, with nothing but the hard dependencies and pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +27,9 @@ find_python() { # find_python VERSION: on the PATH, or among pyenv's
 spread=(-n auto --dist loadfile)
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
+# Elsewhere the quick tests with the hard dependencies; here all but those that need torch (extra tune-test) or a GPU.
+core="not slow and not inspect_library and not engines and not libraries and not tuning and not gpu"
+
 step() { printf '\n== %s\n' "$*"; }
 
 step "set up (Python $own)"
@@ -49,8 +52,8 @@ for version in 3.11 3.12 3.13; do
   fi
   step "tests, Python $version, hard dependencies only"
   setup ".venv-$version" "$other" test
-  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider "${spread[@]}" -m "not inspect_library and not engines and not libraries and not tuning"
+  ".venv-$version/bin/python" -m pytest -q -p no:cacheprovider "${spread[@]}" -m "$core"
 done
 
 step "tests and examples, Python $own"
-"$bin/python" -m pytest -q "${spread[@]}" -m "not gpu"
+"$bin/python" -m pytest -q "${spread[@]}" -m "not tuning and not gpu"

@@ -31,13 +31,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to answer: status, what the model says, seconds to wait, tokens to report (None: none)."""
+    """What to answer: status, what the model says, seconds to wait, tokens to report (None: none), where to go."""
 
     text: str = ""
     status: int = 200
     delay: float = 0.0
     usage: tuple[int, int] | None = (1000, 50)
     finish: str = "stop"
+    location: str | None = None
 
 
 def ranked(ids: list[str] | tuple[str, ...]) -> Answer:
@@ -53,6 +54,13 @@ def sensible(asked: Asked, number: int) -> Answer:
 def sensible_ids(system: str, item: str) -> list[str]:
     """Return the five ids of :func:`sensible`."""
     return sorted(IDS, key=lambda name: hashlib.sha256(f"{system[:400]}{item}{name}".encode()).digest())[:5]
+
+
+class QuietServer(ThreadingHTTPServer):
+    """Says nothing of clients that are killed."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass
 
 
 @dataclass
@@ -77,7 +85,7 @@ class OpenAIServer:
                 pass
 
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = QuietServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
         self._thread.start()
@@ -121,6 +129,8 @@ class OpenAIServer:
             handler.send_response(answer.status)
             handler.send_header("Content-Type", "application/json")
             handler.send_header("Content-Length", str(len(content)))
+            if answer.location is not None:
+                handler.send_header("Location", answer.location)
             handler.end_headers()
             handler.wfile.write(content)
         except (BrokenPipeError, ConnectionResetError):

@@ -45,8 +45,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 
     found = activity_scores(write_raw(tmp_path, change))
     notes = " ".join(found.notes)
-    assert "1 rating of tasks without a statement are left out" in notes
-    assert "1 cell of `Automation Desire Rating` are empty" in notes
+    assert "Left out: 1 rating of tasks without a statement" in notes
+    assert "Left out of `Automation Desire Rating`: 1 empty cell" in notes
     assert "14 tasks are rated by 4 workers in 56 ratings; 1 task without ratings" in notes
     assert "1 rated task list no activity of level gwa" in notes
     assert "1 rated task count for activities outside the 27 cognitive ones" in notes
@@ -205,6 +205,10 @@ def test_a_folder_without_values_and_an_option_that_says_nothing_are_refused(
         audit(write_tables(tmp_path / "tables"), activities=tmp_path)
     assert run(monkeypatch, "activities", tmp_path, "--workers", "Expert") == 2
     assert "not NAME=NUMBER" in capfd.readouterr().err
+    assert run(monkeypatch, "activities", tmp_path, "--workers", "Expert=1,Expert=2") == 2
+    assert "weighs Expert twice" in capfd.readouterr().err
+    assert run(monkeypatch, "activities", tmp_path, "--seed", "-1") == 2
+    assert "--seed" in capfd.readouterr().err
     assert run(monkeypatch, "activities", tmp_path / "none") == 2
     assert "is no folder" in capfd.readouterr().err
     with pytest.raises(UsageError, match=r"`scores` must hold one by share"):

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from benchwright import cli
 from benchwright.auditing.raters import rater_table
+from benchwright.cli.agreement import read_judges
 from benchwright.errors import DataError, UsageError
 from benchwright.judge import _agreement as kernel
-from benchwright.judge.agreement import judge_agreement
+from benchwright.judge.agreement import LEAST_ITEMS, judge_agreement
 from benchwright.logs.item_tables import read_item_tables
 from benchwright.logs.rater_loadings import read_raters
 from tables import AXES
@@ -109,7 +110,22 @@ def test_alpha_is_that_of_all_pairs(seed: int) -> None:
         chosen = judges if row["first"] == "all" else {name: judges[name] for name in (row["first"], row["second"])}
         table = table_of(chosen, row["perspective"], "abcdefg")
         assert row["alpha"] == pytest.approx(plain_alpha(table))
-        assert row["alpha_lo"] <= row["alpha_hi"]
+        assert row["alpha_lo"] is None or row["alpha_lo"] <= row["alpha_hi"]
+        assert row["n_items"] >= LEAST_ITEMS or row["alpha_lo"] is None is row["rbo_hi"]
+
+
+def test_a_few_items_have_no_interval() -> None:
+    judges = random_judges(1, judges=2, items=LEAST_ITEMS - 1)
+    found = judge_agreement(judges, activities="abcdefg", rng=np.random.default_rng(0))
+    assert found.table.select(pl.col("^(rbo|alpha)_(lo|hi)$").null_count()).row(0) == (found.table.height,) * 4
+    assert " to " not in str(found)
+
+
+def test_a_folder_of_several_judges_gives_each_its_name(tmp_path: Path) -> None:
+    line = json.dumps({"task": "t", "doc_id": 1, "perspective": "both", "ranked_gwa_ids": ["a"]})
+    for name in ("judge_loadings.jsonl", "judge_loadings_second.jsonl"):
+        (tmp_path / name).write_text(line + "\n")
+    assert sorted(read_judges([tmp_path])) == sorted([tmp_path.name, "second"])
 
 
 @pytest.mark.libraries
@@ -241,3 +257,10 @@ def test_the_command(shared: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytes
         else:
             assert "automation, A1 and A2: rbo 0.69" in printed
             assert "A2 alone: 28 items, frontier 3" in printed
+    monkeypatch.setattr(sys, "argv", ["benchwright", *words, "--first", "maths"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+    said = " ".join(capfd.readouterr().err.split())
+    assert "--first must be a family of the judged items, got maths" in said
+    assert "families: general, math" in said

@@ -77,6 +77,30 @@ def test_a_curve_at_its_maximum_has_its_known_answer() -> None:
     assert any("at its maximum" in note for note in found.notes)
 
 
+def test_a_maximum_that_both_share_goes_to_the_more_capable() -> None:
+    # k(x) = 1 + x up to x_sat = 3, gap 10. By hand: F_S = (1 + x)/10, an atom of 0.6 at 3; F_W = 1 - (3 - x)/10
+    both = [lambda e: np.minimum(0.6, 0.3 + 0.1 * e), lambda e: np.minimum(0.6, 0.2 + 0.1 * e)]
+    found = arms_race(RankingGame(FunctionCurves(both, [2.0, 1.0]), [10.0, 0.0]))
+    assert found.method == "closed form"
+    assert found.wrong_order == pytest.approx(0.075)
+    assert found.spend == pytest.approx([2.25, 0.75])
+    assert found.payoff == pytest.approx([7.0, 0.0])
+    third = [*both, lambda e: np.minimum(0.6, 0.1 + 0.1 * e)]
+    shared = RankingGame(FunctionCurves(both, [2.0, 1.0]), [10.0, 0.0], ties="shared")
+    between = [
+        lambda e: np.interp(e, [0, 1, 8, 20], [0.3, 0.5, 0.5, 0.9]),
+        lambda e: np.interp(e, [0, 2, 9, 21], [0.2, 0.5, 0.5, 0.88]),
+    ]
+    for game in (
+        RankingGame(FunctionCurves(third, [3.0, 2.0, 1.0]), [10.0, 0.0, 0.0]),
+        RankingGame(FunctionCurves(between, [2.0, 1.0]), [15.0, 0.0]),
+        shared,
+    ):
+        with pytest.raises(UsageError, match="no mixed play found") as refused:
+            arms_race(game)
+        assert "ties decide" in str(refused.value.hint)
+
+
 @pytest.mark.parametrize(
     ("game", "reason"),
     [

@@ -16,6 +16,7 @@ from benchwright.ranking_game.costs import FunctionCosts, PowerCosts
 from benchwright.ranking_game.curve_assumptions import convex_until
 from benchwright.ranking_game.forms import FunctionCurves, PowerLawCurves, TranslationCurves
 from benchwright.ranking_game.game import RankingGame
+from benchwright.ranking_game.threshold import threshold
 
 TOP = 500.0
 relaxed = settings(derandomize=True, deadline=None, max_examples=25)
@@ -199,7 +200,7 @@ def test_shares_of_draws_tell_noise_from_a_crossing() -> None:
     assert found.to_frame()["share_of_draws"].to_list() == [0.75, 0.75]
     record = found.to_dict()
     assert [check["assumption"] for check in record["checks"][:3]] == ["C1", "C2", "C3"]
-    assert record["checks"][2]["largest"][0]["developers"] == ["developer 1", "developer 0"]
+    assert record["checks"][2]["largest"][0]["developers"] == ["developer 2", "developer 1"]
 
 
 def test_scores_that_doubles_cannot_tell_apart_are_not_called_crossed() -> None:
@@ -211,3 +212,43 @@ def test_scores_that_doubles_cannot_tell_apart_are_not_called_crossed() -> None:
 def test_bad_input() -> None:
     with pytest.raises(UsageError, match="`effort_max` must be > 0"):
         checked(PowerLawCurves([1.0, 0.0]), top=0.0)
+
+
+def lost(found: Assumptions) -> dict[str, tuple[str, ...]]:
+    return {one.result: one.missing for one in found.results if one.verdict != "holds"}
+
+
+def test_results_that_free_effort_costs_their_ground() -> None:
+    curves, free = TranslationCurves([1.0, 0.5], "exponential"), PowerCosts(1.0, 2.0, 1.0)
+    tied = check_assumptions(RankingGame(curves, [1.0, 1.0], costs=free), effort_max=5.0)
+    assert "the published order is that of capability" in lost(tied)  # G2 publishes the inverted one
+    apart = check_assumptions(RankingGame(curves, [1.0, 0.0], costs=free), effort_max=5.0)
+    assert lost(apart) == {"a pure equilibrium is unique": ("cost increasing",)}
+    unlike = PowerCosts(1.0, 2.0, [1.0, 0.0])
+    assert len(lost(check_assumptions(RankingGame(curves, [1.0, 0.0], costs=unlike), effort_max=5.0))) == 5
+
+
+def test_a_plateau_at_the_top_needs_c1_for_stability_to_last() -> None:
+    curves = FunctionCurves(
+        [lambda x: np.minimum(0.5, 0.3 + 0.2 * x), lambda x: np.minimum(0.6, 0.1 + 0.1 * x)], [2, 1]
+    )
+    game = RankingGame(curves, [1.9, 0.0])
+    found = check_assumptions(game, effort_max=6.0)
+    assert (found.check("C2").verdict, found.check("C3").verdict) == ("holds", "holds")
+    assert threshold(game, delta_max=6.0).stable_intervals == ((0.0, pytest.approx(2.1)),)
+    assert "C1" in lost(found)["a level that is stable stays stable under more tuning"]
+
+
+def test_the_growth_law_needs_slopes_in_order() -> None:
+    game = RankingGame(PowerLawCurves([np.log(2), 0.0], [0.9, 1.0]), [20.0, 0.0])
+    found = check_assumptions(game, effort_max=100.0)
+    assert found.check("C1").holds
+    assert found.check("C3").holds
+    assert threshold(game).status == "none_up_to_max"  # no level suffices for all above it
+    assert set(lost(found)) == {"the growth law's sufficient level"}
+
+
+def test_shared_ties_need_curves_known_to_increase() -> None:
+    curves = FunctionCurves(lambda theta, e: 1 - np.exp(-(theta + e)), [1.0, 0.5])
+    found = check_assumptions(RankingGame(curves, [1.0, 0.0], ties="shared"), effort_max=5.0)
+    assert "curves known to increase strictly" in lost(found)["a pure equilibrium exists exactly if no jump pays"]

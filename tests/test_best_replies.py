@@ -11,6 +11,7 @@ import pytest
 from benchwright.errors import UsageError
 from benchwright.ranking_game.best_replies import best_replies
 from benchwright.ranking_game.costs import PowerCosts
+from benchwright.ranking_game.equilibrium import solve
 from benchwright.ranking_game.forms import PowerLawCurves, TranslationCurves
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.regret import max_regret
@@ -79,3 +80,17 @@ def test_the_command_prints_both(
     assert answer["best_replies"]["ended"] == "cycle"
     assert "Arms race of 2 developers" in run(monkeypatch, capsys, "game", games / "g1.toml", "--race").out
     assert run(monkeypatch, capsys, "game", games / "three-levels.toml", "--race").code == 2
+
+
+@pytest.mark.parametrize("step", [0.01, 0.1, 0.5, 0.9])
+def test_replies_come_to_rest_only_at_equilibria(step: float) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(25):
+        n = int(rng.integers(2, 5))
+        curves = PowerLawCurves(rng.normal(0, 0.5, n), rng.uniform(0.4, 1.4, n), 0.0, rng.uniform(0.8, 1.0, n))
+        rewards = np.sort(rng.uniform(0, 3, n))[::-1]
+        game = RankingGame(curves, rewards, costs=PowerCosts(rng.uniform(0.2, 2, n)))
+        found = best_replies(game, step=step, max_moves=60)
+        assert (found.ended == "rest") == (solve(game).pure_equilibrium == "exists")
+        if found.ended == "rest":
+            assert max_regret(game, found.profile) == 0

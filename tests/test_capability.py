@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from benchwright.errors import DataError, UsageError
-from benchwright.ranking_game.capability import capability_order
+from benchwright.errors import UsageError
+from benchwright.ranking_game.capability import capability_order, draw_orders
 
 NAMES = ("a", "b", "c")
 FITTED = {
@@ -70,6 +70,29 @@ def test_bad_input() -> None:
         capability_order(FITTED, names=NAMES, rule=["a", "b", "c", "d"], effort=1.0)
     with pytest.raises(UsageError, match="names a twice"):
         capability_order(FITTED, names=NAMES, rule=["a", "b", "c", "a"], effort=1.0)
-    twins = {name: value[[0, 0, 1]] for name, value in FITTED.items()}
-    with pytest.raises(DataError, match="capabilities of a and b are the same: the score at effort 3 is"):
-        capability_order(twins, names=NAMES, effort=3.0)
+
+
+def test_fits_that_tie_stand_as_listed_and_are_named() -> None:
+    twins = {name: value[[1, 0, 0]] for name, value in FITTED.items()}
+    found = capability_order(twins, names=NAMES, effort=3.0)
+    assert (found.order.tolist(), found.tied) == ([1, 2, 0], (("b", "c"),))
+    assert found.notes[-1].startswith("NOT KNOWN who is more capable of b and c: the same score")
+    assert found.to_dict()["tied"] == [["b", "c"]]
+    rng = np.random.default_rng(3)
+    draws = {name: np.tile(value, (400, 1)) for name, value in twins.items()}
+    draws["upper"] = draws["upper"] + rng.normal(0, 0.01, (400, 3))
+    assert found.over(draws).above[0] == pytest.approx(0.5, abs=0.08)
+
+
+def test_developers_that_tie_in_a_draw_stand_as_in_the_fit_and_count_as_half() -> None:
+    draws = {name: np.tile(value, (4, 1)) for name, value in FITTED.items()}
+    for value in draws.values():
+        value[0, 2] = value[0, 0]  # a and c, neighbours of the fit
+        value[1, :] = value[1, 0]  # all three
+    found = capability_order(FITTED, names=NAMES, effort=1.0, draws=draws)
+    assert found.order.tolist() == [0, 2, 1]
+    assert draw_orders(draws, found)[0].tolist() == [[0, 2, 1]] * 4
+    assert found.above == pytest.approx([0.75, 0.875])
+    assert (found.whole, found.draws, found.tied) == (0.5, 4, ())
+    assert found.notes == ("in 2 of 4 draws capabilities tie: those developers stand there as in the fit",)
+    assert found.kendall_tau == pytest.approx((2 / 3 + 0 + 1 + 1) / 4)

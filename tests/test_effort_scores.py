@@ -124,7 +124,7 @@ def test_gaps_repeats_and_rows_without_a_step_are_named(tmp_path: Path) -> None:
     assert "1 empty scores are missing, not 0" in notes
     assert "1 score without a step left out: a" in notes
     assert "no score, where most models have one: a at 10" in notes
-    assert "1 row said twice by its run left out" in notes
+    assert "1 row left out: the same as another of the run" in notes
     assert "1 score of a model at an effort that has one already" in notes
     assert scores.of(0).effort.tolist() == [0.0, 20.0, 20.0]
 

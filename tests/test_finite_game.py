@@ -113,7 +113,7 @@ def test_large_games_have_no_mixed_equilibria_enumerated() -> None:
     [
         ({"rewards": [0, 1]}, "must not increase with the rank"),
         ({"rewards": [1]}, "at least two developers, got 1"),
-        ({"costs": [0, 1, 2]}, "one entry a level, 2 for developer 0, got 3"),
+        ({"costs": [0, 1, 2]}, "one entry a level, 2 for developer 1, got 3"),
         ({"costs": [0, -1]}, "`costs` must be >= 0, got -1"),
         ({"costs": [0, float("nan")]}, "must hold finite numbers, got nan"),
         ({"costs": [0, "much"]}, "must hold finite numbers, got 'much'"),

@@ -49,14 +49,14 @@ def test_draws_that_make_no_game_are_counted_and_told() -> None:
     worlds["alpha"][1, 2] = np.nan
     worlds["lower"][2, 0] = 0.9
     for value in worlds.values():
-        value[3, 1] = value[3, 0]
+        value[3, 2] = value[3, 0]
     made = fitted_game(FITTED, [2.0, 1.0, 0.0], names=NAMES, effort=10.0, draws=worlds)
-    assert len(made.draws) == 2
+    assert len(made.draws) == 3
+    assert made.draws[0].order.tolist() == [0, 2, 1]  # a and c tie: a stands above, as in the fit
     assert made.left_out == {
         "a parameter is not finite": 1,
         "beta is not above 0": 1,
         "bounds are not 0 <= L < U <= 1": 1,
-        "the capabilities of two developers tie": 1,
     }
     assert made.notes[1] == "1 of 6 draws make no game and are left out: beta is not above 0"
     none = fitted_game(FITTED, [2.0, 1.0, 0.0], names=NAMES, effort=10.0, draws=draws() | {"beta": np.zeros((5, 3))})

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game.answer import PARTS, answer_game
-from benchwright.ranking_game.files import GameFile, read_game
+from benchwright.game_answers.answer import PARTS, answer_game
+from benchwright.game_answers.files import GameFile, read_game
 from benchwright.ranking_game.game import RankingGame
 from tables import Ran, run
 
@@ -64,7 +64,7 @@ def test_golden_games(
     assert answer["threshold"]["status"] == status
     assert answer["threshold"]["delta"] == (delta if delta is None else pytest.approx(delta))
     assert answer["published_order"] == ["a", "b"]
-    assert cli("game", GAMES / f"{name}.toml").out.startswith("Ranking game of 2 developers")
+    assert cli("game", GAMES / f"{name}.toml").out.startswith("Worth gaming: ")
 
 
 def test_certificates_of_the_golden_games(cli: Run) -> None:
@@ -165,7 +165,7 @@ efforts = [0, 1, 2]
         ("alpha = 0.0", "alpha = 0.0\ncost = 3", ["developer 2: cost must be a table"]),
         ("beta = 1.0", "beta = 0", ["`beta` must be > 0, got 0"]),
         ("U = 1.0", "U = 1.5", ["0 <= L < U <= 1"]),
-        ("U = 1.0", "U = true", ["`U` must be a number, got True"]),
+        ("U = 1.0", "U = true", ["`U` must be a number, got true"]),
         ("[score]", "tune_before_test = -1\n[score]", ["`tune_before_test` must be a finite number >= 0"]),
         ("[score]", 'ties = "coin"\n[score]', ["`ties` must be one of capability, shared"]),
         ("[score]", "score", ["not a TOML file"]),

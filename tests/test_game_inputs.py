@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,14 +13,14 @@ import pytest
 
 from benchwright.curves.scores import EffortScores
 from benchwright.errors import DataError, UsageError
-from benchwright.ranking_game.answer import GameAnswer
-from benchwright.ranking_game.curve_game import CurveGame
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.curve_game import CurveGame
+from benchwright.game_answers.files import read_game
+from benchwright.game_answers.inputs import answer_file
+from benchwright.game_answers.rewards import rewards_of_text
 from benchwright.ranking_game.equilibrium import GameSolution
-from benchwright.ranking_game.files import read_game
-from benchwright.ranking_game.inputs import answer_file
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
-from benchwright.ranking_game.rewards import rewards_of_text
 from tables import Ran, run
 
 GAMES = Path(__file__).resolve().parents[1] / "examples" / "games"
@@ -70,7 +71,7 @@ def test_curves_from_a_game_file_and_from_a_bare_table(cli: Run) -> None:
     assert bare["just_overtake"] == answer["just_overtake"]
     assert any("`rewards`" in told for told in bare["assumed"])
     assert not any("`rewards`" in told for told in answer["assumed"])
-    assert cli("game", GAMES / "curves.toml", "--replicates", "5").out.startswith("Ranking game of 6 developers")
+    assert cli("game", GAMES / "curves.toml", "--replicates", "5").out.startswith("Worth gaming: yes, ")
 
 
 def test_options_stand_above_the_file(tmp_path: Path) -> None:
@@ -252,7 +253,7 @@ def test_a_report_is_written_where_one_is_wanted(cli: Run, tmp_path: Path) -> No
 
 
 def test_missing_file_and_unknown_options(cli: Run, tmp_path: Path) -> None:
-    assert "none.csv: no such file or folder" in cli("game", "none.csv").err
+    assert "none.csv is no file or folder" in cli("game", "none.csv").err
     assert cli("game", GAMES / "g5.toml", "--task", "t").err.startswith(
         "error: a game without [curves]: no use for --task"
     )
@@ -284,6 +285,7 @@ def test_hostile_names_do_not_act_on_the_terminal(cli: Run, tmp_path: Path) -> N
     for arguments in (("--replicates", "10"), ("--replicates", "0", "--rewards", "1,2,3"), ("--models", "x\x1b")):
         ran = cli("game", "c.csv", *arguments)
         assert "\x1b" not in ran.out + ran.err
+        assert "\nERROR" not in ran.out + ran.err
     assert json.loads(cli("game", "c.csv", "--replicates", "0", "--json").out)["published_order"][0] == "a\x1b[31m"
 
 
@@ -296,7 +298,7 @@ def test_hostile_names_do_not_act_on_the_terminal(cli: Run, tmp_path: Path) -> N
         ('lower = "shared"', 'lower = "common"', ["[curves]: `lower` must be per-model, shared or a number"]),
         ('lower = "shared"', 'lowr = "shared"', ["`lowr` is not a key of [curves]", "did you mean `lower`?"]),
         ("replicates = 100", "replicates = -1", ["`replicates` must be a whole number >= 0, got -1"]),
-        ("replicates = 100", 'capability = "size"', ["`capability` must be tuned, limit or names, got size"]),
+        ("replicates = 100", 'capability = "size"', ["`capability` must be tuned, limit or names, got 'size'"]),
         ("replicates = 100", 'capability = ["atlas-large"]', ["`capability` must list all developers, best first"]),
         ("replicates = 100", "models = []", ["[curves]: `models` must be a list of names"]),
         ("deltas = [0, 10, 100, 1000]", "deltas = [-1]", ["`deltas` must be a finite number >= 0"]),
@@ -348,3 +350,26 @@ def test_levels_to_show_follow_the_measured_efforts() -> None:
     scores = EffortScores(("a",), np.zeros(4, dtype=int), np.array([0.0, 30.0, 500.0, 25_000.0]), np.full(4, 0.5))
     assert game.levels(scores.effort).tolist() == [0, 100, 1000, 10_000]
     assert game.with_options(deltas=(5.0,)).levels(scores.effort).tolist() == [5.0]
+
+
+@pytest.mark.parametrize(("name", "pure"), [("C34", []), ("C35", [[3, 3]])])
+def test_a_contest_of_two_is_a_finite_game(shared: Path, name: str, pure: list[list[int]]) -> None:
+    found = answer_file(shared / "cases" / name / "ranking_game.json").solution  # type: ignore[union-attr]
+    assert [list(one.levels) for one in found.pure] == pure  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"players": 3}, "`players` must be 2, got 3"),
+        ({"tie_share": 0.2}, "`tie_share` must be half the prize"),
+        ({"payoff_row": [[1, 0], [1, 0]]}, "`payoff_row` is not what"),
+        ({"prize": "1"}, "`prize` must be a number"),
+        ({"size": 1}, "`size` is not a key of a contest"),
+    ],
+)
+def test_a_contest_that_is_another_game_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    file = tmp_path / "contest.json"
+    file.write_text(json.dumps({"effort_levels": [0, 1], "prize": 1, "cost_per_level": 0.25} | change))
+    with pytest.raises(UsageError, match=told):
+        answer_file(file)

@@ -141,3 +141,22 @@ def test_levels_at_which_scores_do_not_follow_capability_are_not_stable() -> Non
     assert late.status == "found"
     assert late.delta > 2.0**10 - 1
     assert solve(RankingGame(named_late, [200.0, 0.0]).at(late.delta * 1.001)).pure_equilibrium == "exists"
+
+
+def test_the_margin_is_bounded_by_the_pair_that_bounds_it_most() -> None:
+    # at 1e5 the third overtakes the first with a margin of -0.1; over the second, whom it leads throughout, it has -0.4
+    game = RankingGame(
+        PowerLawCurves([np.log(2), 0.0, 0.1]),
+        [4.0, 0.4, 0.0],
+        costs=PowerCosts([1.0, 3.5e-5, 3.9e-5 / (2 / np.exp(0.1) - 1)]),
+    )
+    assert threshold(game).margin_bound == pytest.approx(-0.4, abs=1e-6)
+
+
+def test_equal_rewards_may_be_out_of_order_at_a_stable_level() -> None:
+    game = RankingGame(PowerLawCurves([np.log(2), 0.0, -0.5], [0.9, 1.0, 1.0]), [1.0, 1.0, 0.0])
+    found = threshold(game)
+    assert found.status == "found"
+    assert found.crossed_intervals[0] == (pytest.approx(2.0**10 - 1), 1e5)
+    late = solve(game.at(5000.0))
+    assert (late.pure_equilibrium, late.published_order) == ("exists", (1, 0, 2))

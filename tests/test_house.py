@@ -24,6 +24,7 @@ ORDER = (
     {"mechanism"},
     {"curves"},
     {"ranking_game"},
+    {"game_answers"},
     {"tuning"},
     {"board"},
     {"report"},

@@ -190,11 +190,42 @@ def test_a_changed_text_is_another_item(tmp_path: Path) -> None:
 
 def test_answers_of_another_model_or_prompt_are_not_mixed(tmp_path: Path) -> None:
     run(Model(), tmp_path / "out")
-    with pytest.raises(UsageError, match="another run: prompt_sha256 changed"):
+    with pytest.raises(UsageError, match=r"another run: the prompts \(activities, number of ranks\) changed"):
         run(Model(), tmp_path / "out", plan(ranked=3))
     with pytest.raises(UsageError, match="another run: temperature changed"):
         run(Model(), tmp_path / "out", plan(temperature=1.0))
+    with pytest.raises(UsageError, match=r"the server \(base_url; .* another judge\) changed"):
+        run(Model(), tmp_path / "out", plan(base_url="http://127.0.0.1:9/v1"))
     assert carry_out(plan(ranked=3), Model(), out=tmp_path / "out", overwrite=True).lists["ok"].all()
+
+
+def test_the_other_framing_may_follow_in_the_same_folder(tmp_path: Path) -> None:
+    run(Model(), tmp_path / "out", plan(2))
+    frame = pl.DataFrame({"task": "t", "doc_id": range(2), "text": ["item 0", "item 1"]})
+    later = plan_judging(frame, model="made/here", out=tmp_path / "out")
+    assert (later.to_ask, later.recorded) == (2, 2)
+    result = run(Model(), tmp_path / "out", later)
+    assert result.new_answers == 2
+    assert sorted(result.lists["perspective"]) == ["augmentation"] * 2 + ["automation"] * 2
+
+
+def test_one_framing_or_fewer_items_leave_the_other_lists_in_the_folder(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"task": "t", "doc_id": range(5), "text": ["", *(f"item {number}" for number in range(4))]})
+    whole = run(Model(), tmp_path / "out", plan_judging(frame, model="made/here"))
+    again = plan_judging(frame, model="made/here", perspectives=("augmentation",), limit=2, out=tmp_path / "out")
+    part = run(Model(), tmp_path / "out", again)
+    order = ["perspective", "doc_id"]
+    assert part.lists.sort(order).equals(whole.lists.sort(order))
+    assert (part.kept, part.own.height, part.not_reached, part.new_answers) == (8, 2, 0, 0)
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["lists"] == {"judged": 8, "failed": 2, "not_reached": 0}
+    assert (record["kept_lists"], record["perspectives"]) == (8, ["automation", "augmentation"])
+    assert "kept         8 of these lists" in str(part)
+    (tmp_path / "out" / "judge_loadings.jsonl").write_text("gone\n")
+    model = Model()
+    with pytest.raises(DataError, match="its lists would be lost"):
+        run(model, tmp_path / "out", plan(50))
+    assert model.items == []
 
 
 def test_a_folder_that_is_not_a_judges_is_left_alone(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchwright.errors import UsageError
+from benchwright.errors import DataError, UsageError
 from benchwright.judge.baseline import MODEL, rank_by_words
 from benchwright.judge.definitions import read_activities
 from benchwright.judge.run import judge_items
@@ -62,6 +62,15 @@ def test_the_folder_says_that_it_is_a_baseline_and_an_audit_reads_it(tmp_path: P
     assert tables.loadings["default"]["doc_id"].to_list() == [0, 0, 1, 1, 2, 2]
     scores.write_text("concept_id,dropped,p_auto_15,p_aug_15\n" + rows[: rows.rindex("\n", 0, -1) + 1])
     with pytest.raises(Exception, match="has no row for establishing_maintaining_relationships"):
+        judge_items(frame, model=MODEL, out=tmp_path / "out", activity_scores=scores)
+    scores.write_text(
+        "activity,value\n" + "".join(f"{activity.id},{1 + n % 5}\n" for n, activity in enumerate(ACTIVITIES))
+    )
+    judge_items(frame, model=MODEL, out=tmp_path / "out", activity_scores=scores)
+    own = read_item_tables(tmp_path / "out", axes=(), without=("improvability", "noise")).activities["share"]
+    assert own["auto"].to_list() == own["aug"].to_list() == [1 + n % 5 for n in range(len(ACTIVITIES))]
+    scores.write_text("activity,value\nanalyzing_data,9\n")
+    with pytest.raises(DataError, match=r"must lie in 1 \.\. 5"):
         judge_items(frame, model=MODEL, out=tmp_path / "out", activity_scores=scores)
 
 

@@ -73,6 +73,8 @@ def test_the_forms_of_choices() -> None:
         ("\x01\x02\x03abc", "the text is binary"),
         ("half a pair \ud800", "the text is binary"),
         (b"\xff\xfe\x00", "the text is binary"),
+        ([{"role": "user"}], "the text is a list or an object"),
+        ({"text": "a"}, "the text is a list or an object"),
         ("x" * 1001, "the text has 1,001 characters, more than max_characters = 1,000"),
     ],
 )

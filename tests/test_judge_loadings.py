@@ -86,6 +86,10 @@ def test_another_judge(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "judge_loadings_human.jsonl"
     other.write_bytes((folder / JUDGE).read_bytes())
     assert sorted(read(folder, judges=[other]).loadings) == ["default", "human"]
+    unnamed = tmp_path / "elsewhere" / JUDGE
+    unnamed.parent.mkdir()
+    unnamed.write_bytes(other.read_bytes())
+    assert sorted(read(folder, judges=[unnamed]).loadings) == ["default", "elsewhere"]
     assert "no such file" in faults(folder, judges=[tmp_path / "none.jsonl"])[0].reason
     assert "already read" in faults(folder, judges=[folder / JUDGE])[0].reason
 
@@ -96,3 +100,4 @@ def test_judge_without_activities_is_not_passed_over(folder: Path) -> None:
     write_rows(folder / "welfare.csv", [["task", "doc_id", "w_auto", "w_aug"], ["alpha", 0, 3.0, 4.0]])
     read(folder)
     assert "a judge's loadings file needs it" in faults(folder, judges=[other])[0].reason
+    assert "--activities: benchwright activities RAW" in faults(folder, judges=[other])[0].reason

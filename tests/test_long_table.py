@@ -264,3 +264,9 @@ def test_mutated_tables_never_raise(tmp_path: Path, original: bytes, place: int,
     for form in FORMATS:
         form.sniff(Head(file.name, file.head()))
         form.read(Unit(form.name, (file,)), MemorySink())
+
+
+def test_a_negative_step_is_a_fault(tmp_path: Path) -> None:
+    sink = written(tmp_path / "t.csv", "model,task,acc,step\nm,t,0.5,-5\nm,t,0.6,step-5\n")
+    assert [run.step for run in sink.runs] == [5]
+    assert [(fault.line, fault.reason) for fault in sink.faults] == [(2, "`-5` is a negative step")]

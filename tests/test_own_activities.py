@@ -14,6 +14,7 @@ from benchwright.config import Config
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.item_tables import read_item_tables
 from benchwright.logs.welfare_tables import read_activities
+from benchwright.report.build import write_report
 from tables import AXES, JUDGE, write_rows, write_tables
 
 FEW = Config().replace({"resampling.replicates": 100, "published.draws": 39}, source="test")
@@ -66,6 +67,12 @@ def test_the_table_serves_an_audit_with_a_judge(tmp_path: Path) -> None:
     report = audit(folder, activities=values, config=FEW)
     assert report.weights is not None
     assert any("Welfare is not drawn" in note for note in report.weights.notes)
+    page = (write_report(report, tmp_path / "out") / "report.html").read_text(encoding="utf-8")
+    assert "slots go to activities that are valued high under both framings" in page
+    assert "value under automation (1 to 5)" in page
+    assert "worker" not in str(report).lower()
+    assert "workers want" not in page
+    assert "workers said" not in page
 
 
 def test_one_value_per_item_is_the_welfare_as_it_stands(tmp_path: Path) -> None:

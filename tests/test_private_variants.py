@@ -67,7 +67,7 @@ def test_luck_on_shared_items_is_less_than_on_items_of_their_own() -> None:
     ("change", "error", "text"),
     [
         ({"score": [0.5, 1.6, 0.55]}, DataError, r"scores must lie in \[0, 1\]"),
-        ({"n_items": [100, 0, 1]}, DataError, "`n_items` must be at least 1"),
+        ({"n_items": [100, 0, 1]}, DataError, "`n_items` must be whole numbers, at least 1"),
         ({"public": [0, 0, 1]}, DataError, "a has no public submission"),
         ({"score": None}, UsageError, "lack the column.s. score"),
     ],

@@ -13,8 +13,8 @@ from scipy.stats import kendalltau
 
 from benchwright._check import FloatArray
 from benchwright.errors import DataError, UsageError
+from benchwright.game_answers.protocol_tables import read_protocols
 from benchwright.ranking_game import _agreement as numbers
-from benchwright.ranking_game.protocol_tables import read_protocols
 from benchwright.ranking_game.protocols import ScoreTables, compare_protocols, kendall_tau
 from tables import run
 
@@ -149,3 +149,9 @@ def test_too_little_to_compare() -> None:
         kendall_tau([1.0, np.inf], [1.0, 2.0])
     with pytest.raises(UsageError, match="`replicates` must be >= 1"):
         compare_protocols(tables(np.ones((2, 2)), np.ones((2, 2))), rng=np.random.default_rng(0), replicates=0)
+
+
+def test_scores_too_large_to_square_are_refused() -> None:
+    one = np.ones((1, 1))
+    with pytest.raises(DataError, match=r"`tuned` must be at most 1e\+100 in size, got -1e\+308"):
+        ScoreTables(("a",), ("t",), one, -1e308 * one, one, one)

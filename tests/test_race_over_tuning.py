@@ -10,7 +10,7 @@ import pytest
 from benchwright.errors import UsageError
 from benchwright.ranking_game.arms_race import arms_race
 from benchwright.ranking_game.costs import PowerCosts
-from benchwright.ranking_game.forms import PowerLawCurves, TranslationCurves
+from benchwright.ranking_game.forms import FunctionCurves, PowerLawCurves, TranslationCurves
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.race_over_tuning import race_over_tuning
 
@@ -79,3 +79,11 @@ def test_results_tabulate_and_tell_their_progress() -> None:
         race_over_tuning(FITTED, [-1.0])
     with pytest.raises(UsageError, match="rewards that differ"):
         race_over_tuning(RankingGame(FITTED.curves, [1.0, 1.0, 1.0]), [0.0])
+
+
+def test_an_equilibrium_outside_the_criterion_leaves_the_order_open() -> None:
+    lines = [lambda e: np.interp(e, [0, 9], [0.3, 0.6]), lambda e: np.interp(e, [0, 1], [0.2, 0.5])]
+    unlike = RankingGame(FunctionCurves(lines, [2.0, 1.0]), [1.0, 0.0], costs=PowerCosts(1.0, 1.0, [0.0, 1.0]))
+    found = race_over_tuning(unlike, [0.0])
+    assert (found.verdict, found.method) == (("exists",), ("undecided",))
+    assert "may publish different orders" in found.reasons[0]

@@ -45,6 +45,20 @@ def grid_regret(game: RankingGame, efforts: FloatArray, grid: FloatArray) -> flo
     return best
 
 
+def test_a_tie_on_a_plateau_that_the_more_capable_wins_is_worth_a_move() -> None:
+    # with b at 0, a ties at effort 1.2, cost 0.2, and stays level with it up to effort 5
+    curves = FunctionCurves(
+        [lambda e: np.interp(e, [1, 1.2, 5, 9], [0.25, 0.3, 0.3, 0.9]), lambda e: np.interp(e, [0, 1], [0.3, 0.6])],
+        [2.0, 1.0],
+    )
+    game = RankingGame(curves, [1.0, 0.0], costs=PowerCosts(1.0, 1.0, 1.0))
+    found = solve(game, profiles=[[1.0, 0.0]])
+    assert found.pure_equilibrium == "exists"
+    assert [1.0, 0.0] not in found.profiles.tolist()
+    assert max_regret(game, [1.0, 0.0]) == pytest.approx(0.8)
+    assert grid_regret(game, np.array([1.0, 0.0]), np.linspace(0, 6, 601)) == pytest.approx(0.8)
+
+
 @pytest.mark.parametrize("delta", [0.0, 1.0, 5.0, 20.0])
 @pytest.mark.parametrize("function", [False, True])
 def test_g1_has_no_equilibrium_and_shows_the_jump(delta: float, function: bool) -> None:
@@ -312,7 +326,7 @@ def test_results_print_and_tabulate() -> None:
         (lambda: PowerCosts(-1.0), "`kappa` must be > 0, got -1"),
         (lambda: PowerCosts(1.0, 1.0, -1.0), "`free_effort` must be >= 0, got -1"),
         (lambda: PowerLawCurves([0.0], 1.0, 0.5, 0.4), "0 <= L < U <= 1, got L = 0.5, U = 0.4"),
-        (lambda: PowerLawCurves([0.0, 1.0], [1.0, 0.0]), "`beta` must be > 0, got 0 for developer 1"),
+        (lambda: PowerLawCurves([0.0, 1.0], [1.0, 0.0]), "`beta` must be > 0, got 0 for developer 2"),
         (lambda: FunctionCurves(lambda t, e: np.exp(-e) + t, [0.0]), "must not fall with effort"),
         (lambda: FunctionCurves(lambda t, e: t + e, [0.0]), "must lie in [0, 1]"),
         (lambda: FunctionCurves(lambda t, e: np.where(e > 1, np.nan, 0.5), [0.0]), "must be a finite number"),

@@ -17,13 +17,13 @@ from typer.testing import CliRunner
 from benchwright.cli import app
 from benchwright.config import Config
 from benchwright.errors import UsageError
+from benchwright.game_answers.answer import GameAnswer, answer_game
+from benchwright.game_answers.files import GameFile, read_game
+from benchwright.game_answers.inputs import GameResult, answer_file
 from benchwright.pipeline import audit
-from benchwright.ranking_game.answer import GameAnswer, answer_game
 from benchwright.ranking_game.equilibrium import GameSolution
-from benchwright.ranking_game.files import GameFile, read_game
 from benchwright.ranking_game.forms import PowerLawCurves, TranslationCurves
 from benchwright.ranking_game.game import RankingGame
-from benchwright.ranking_game.inputs import GameResult, answer_file
 from benchwright.ranking_game.private_variants import report_variants
 from benchwright.ranking_game.protocols import ScoreTables, compare_protocols
 from benchwright.ranking_game.race_over_tuning import race_over_tuning

@@ -287,13 +287,14 @@ def test_published_tables_have_what_they_had() -> None:
     there = [figure.name for figure in figures(report)], [table.name for table in tables(report)]
     assert " ".join(there[0]) == (
         "activity-map-automation activity-map-augmentation welfare-scatter welfare-ecdf-auto welfare-ecdf-aug "
-        "cost-quantiles noise-quantiles noise-families noise-margins weights-against-uniform value-over-risk "
-        "loss-decomposition efficiency-over-neutral published-shares task-weights efficiency-over-risk welfare-mixture"
+        "welfare-changes cost-quantiles noise-quantiles noise-families noise-margins weights-against-uniform "
+        "value-over-risk loss-decomposition efficiency-over-neutral published-shares task-weights "
+        "efficiency-over-risk welfare-mixture"
     )
     assert " ".join(there[1]) == (
-        "contrast quadrants activities robustness cost-axes cost-quantiles noise-families noise-quantiles schemes "
-        "effort model weights-ends constraint-prices scheme-certainty task-weights family-weights welfare-mixture "
-        "levers"
+        "contrast quadrants activities robustness welfare-changes cost-axes cost-quantiles noise-families "
+        "noise-quantiles schemes effort model weights-ends constraint-prices scheme-certainty task-weights "
+        "family-weights welfare-mixture levers"
     )
     assert {finding.section for finding in findings(report)} == {"weights", "welfare", "improvability", "noise"}
     page = render_page(audit_page(report), figures(report), "")

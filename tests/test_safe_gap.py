@@ -47,7 +47,7 @@ def test_known_games() -> None:
     assert (square.gap, square.ranks) == (pytest.approx(0.25), 1)
     root = safe_gap(RankingGame(curves, [1.0, 0.5, 0.0], costs=PowerCosts(1.0, 0.5)))
     assert (root.gap, root.ranks, root.developer, root.over) == (pytest.approx(0.5), 2, 2, 0)
-    assert root.to_dict()["developer"] == "developer 2"
+    assert root.to_dict()["developer"] == "developer 3"
 
 
 def test_callables_give_the_same() -> None:

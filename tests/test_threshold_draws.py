@@ -29,7 +29,11 @@ def test_the_interval_is_that_of_the_closed_form() -> None:
     assert found.shares["stable_everywhere"] == (truth == 0).mean()
     assert sum(found.shares.values()) == pytest.approx(1)
     assert not found.undecided.any()
-    assert found.to_dict()["levels"][2]["stable"] == found.stable[2]
+    record = found.to_dict()
+    assert record["levels"][2]["stable"] == found.stable[2]
+    assert (record["upper"], record["upper_share"]) == (found.interval[1], 0.975)
+    assert record["note"].startswith("no confidence interval")
+    assert "interval from" not in str(found)
 
 
 def test_none_counts_as_infinite_and_undecided_as_anything() -> None:
@@ -40,7 +44,12 @@ def test_none_counts_as_infinite_and_undecided_as_anything() -> None:
     assert found.interval[1] == np.inf
     assert found.median == pytest.approx(threshold(two(0.5)).delta)
     assert found.to_dict()["high"] is None
-    assert "none up to 50" in str(found)
+    assert found.to_dict()["upper"] is None
+    assert "to none up to 50 in the middle 95 %" in str(found)
+    assert str(threshold_draws([none, none], delta_max=50.0)).startswith(
+        "Delta* in 2 draws: none up to 50 in all of them"
+    )
+    assert "no level is stable in any draw" in str(threshold_draws([none], delta_max=50.0))
     left = threshold_draws([two(0.5), two(0.6), open_game, open_game], delta_max=50.0)
     assert left.interval.tolist() == [0.0, np.inf]
     assert np.isnan(left.median)

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchwright.ranking_game.answer import GameAnswer
-from benchwright.ranking_game.inputs import answer_file
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.inputs import answer_file
 from benchwright.tuning.adversary import SCHEMA, compare
 from benchwright.tuning.results import overtaking_sentence
 

@@ -11,8 +11,8 @@ import pytest
 
 from benchwright.cli import main
 from benchwright.errors import DataError, UsageError
-from benchwright.ranking_game.curve_game import CurveGame
-from benchwright.ranking_game.files import read_game
+from benchwright.game_answers.curve_game import CurveGame
+from benchwright.game_answers.files import read_game
 from benchwright.tuning._order import Order, steps_at
 from benchwright.tuning._seeds import mean_over_seeds
 from benchwright.tuning.games import game_text

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchwright.ranking_game.answer import GameAnswer
-from benchwright.ranking_game.inputs import answer_file
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.inputs import answer_file
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "tuned-trajectories.md").read_text(encoding="utf-8")
 LEVELS = (0.0, 10.0, 100.0, 1000.0, 4000.0)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from benchwright.datasets import list_datasets, load_dataset
     from benchwright.errors import BenchwrightError, ConfigError, DataError, FetchError, NoWeightsError, UsageError
     from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+    from benchwright.game_answers.files import read_game
+    from benchwright.game_answers.inputs import answer_file
     from benchwright.judge.activity_scores import ActivityScores, activity_scores
     from benchwright.judge.agreement import Agreement, judge_agreement
     from benchwright.judge.definitions import read_activities
@@ -60,10 +62,8 @@ if TYPE_CHECKING:
     from benchwright.panel.scores import compare_models, score_table
     from benchwright.pipeline import audit
     from benchwright.ranking_game.equilibrium import solve
-    from benchwright.ranking_game.files import read_game
     from benchwright.ranking_game.finite import FiniteGame, solve_finite
     from benchwright.ranking_game.game import RankingGame
-    from benchwright.ranking_game.inputs import answer_file
     from benchwright.ranking_game.threshold import threshold
     from benchwright.report.build import write_game_report, write_report, write_weights
     from benchwright.simulate import PanelSimulation, Simulation, draw_panel, simulate_item_tables
@@ -124,9 +124,9 @@ _HOME = {
     "solve": "ranking_game.equilibrium",
     "FiniteGame": "ranking_game.finite",
     "solve_finite": "ranking_game.finite",
-    "read_game": "ranking_game.files",
+    "read_game": "game_answers.files",
     "threshold": "ranking_game.threshold",
-    "answer_file": "ranking_game.inputs",
+    "answer_file": "game_answers.inputs",
     "judge_items": "judge.run",
     "JudgeRun": "judge.results",
     "JudgeSettings": "judge.settings",

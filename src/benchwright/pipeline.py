@@ -21,6 +21,7 @@ from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
 from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+from benchwright.game_answers.inputs import GameResult, answer_file
 from benchwright.logs.item_layer import layer_path, read_item_layer
 from benchwright.logs.item_tables import ITEM, SECTIONS, TABLE_FILES, ItemTables, read_item_tables
 from benchwright.logs.source_file import SourceFile, read_source
@@ -29,9 +30,9 @@ from benchwright.mechanism.item_groups import FILES
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
 from benchwright.mechanism.welfare_sources import read_welfare_sources
 from benchwright.panel.ingest import MANIFEST
-from benchwright.ranking_game.inputs import GameResult, answer_file
 from benchwright.report.contents import NO_SCORES, AuditReport
 from benchwright.report.weight_files import published_scheme
+from benchwright.report.welfare_evidence import WelfareInputs, welfare_evidence
 from benchwright.simulate import simulate_item_tables
 
 BOARD_DRAWS = 1000
@@ -103,7 +104,7 @@ def audit(
     say = (lambda _: None) if progress is None else progress
     played, game_file = _game(game, say)
     say("reading")
-    estimates = None
+    estimates = folder = None
     judged = _Judged(tuple(judges), tuple(loadings), activities)
     if source is not None and is_panel(source):
         beside = None if welfare is None else _welfare_tables(welfare, choices, without, judged)
@@ -111,13 +112,15 @@ def audit(
             raise UsageError(
                 f"`{judged.given}` needs the welfare tables of the panel's items", hint="add --welfare FOLDER"
             )
+        folder = None if beside is None else welfare
         estimates = estimate_panel(source, config=choices, runs=runs, engine=engine, progress=progress)
         tables = _without(panel_tables(estimates, beside), without)
     else:
         for name, given in (("welfare", welfare), ("runs", runs), ("engine", None if engine == "polars" else engine)):
             if given is not None:
                 raise UsageError(f"`{name}` goes with a panel, and SOURCE is none", hint="make one: benchwright ingest")
-        tables = _with_price_notes(_read(source, choices, without, judged), choices)
+        tables, folder = _read(source, choices, without, judged)
+        tables = _with_price_notes(tables, choices)
     own = None
     if weights is not None:
         own, file = read_user_weights(weights)
@@ -129,9 +132,14 @@ def audit(
     tables = _with_named_files(tables, choices)
     say("weights")
     weighed, why = _weigh(items, choices, own, estimates, tables)
+    say("what welfare rests on")
+    inputs = WelfareInputs(None if folder is None else Path(folder), judged.judges, judged.loadings, judged.activities)
+    evidence = welfare_evidence(items.welfare, tables, weighed, choices, inputs)
+    for read in () if evidence is None else evidence.files:
+        tables = _with_file(tables, read)
     say("leaderboard")
     board, no_board = _board(weighed, why, estimates, choices)
-    return AuditReport(tables, items, weighed, why, choices, __version__, estimates, board, no_board, played)
+    return AuditReport(tables, items, weighed, why, choices, __version__, estimates, board, no_board, played, evidence)
 
 
 def is_panel(source: str | Path) -> bool:
@@ -192,18 +200,21 @@ def _without(tables: ItemTables, without: Sequence[str]) -> ItemTables:
     return tables
 
 
-def _read(source: str | Path | None, config: Config, without: Sequence[str], judged: _Judged) -> ItemTables:
+def _read(
+    source: str | Path | None, config: Config, without: Sequence[str], judged: _Judged
+) -> tuple[ItemTables, str | Path | None]:
+    """Return the tables of a source that is no panel, and the folder that they were read from, if there is one."""
     if source is None:
         if without or judged.given:
             raise UsageError(
                 "`without`, `judges`, `loadings` and `activities` need a SOURCE; the built-in example has all sections"
             )
-        return simulate_item_tables()
+        return simulate_item_tables(), None
     layer = layer_path(source)
     if layer is not None:
         if judged.given:
             raise UsageError(f"`{judged.given}` needs the item tables of a source; the item layer keeps no loadings")
-        return read_item_layer(layer, axes=tuple(config.prices), without=without)
+        return read_item_layer(layer, axes=tuple(config.prices), without=without), None
     if not Path(source).exists():
         known = set(DATASETS)
         if str(source) not in known:
@@ -213,10 +224,10 @@ def _read(source: str | Path | None, config: Config, without: Sequence[str], jud
             )
         source = load_dataset(str(source))
     tables = judged.read(source, config, without)
-    if not without:
-        return tables
-    left_out = ", ".join(section for section in SECTIONS if section in without)
-    return replace(tables, notes=(*tables.notes, f"Left out on request: {left_out}."))
+    if without:
+        left_out = ", ".join(section for section in SECTIONS if section in without)
+        tables = replace(tables, notes=(*tables.notes, f"Left out on request: {left_out}."))
+    return tables, source
 
 
 def _with_price_notes(tables: ItemTables, config: Config) -> ItemTables:

@@ -59,7 +59,7 @@ def _with_welfare(tables: ItemTables, welfare: ItemTables, estimates: PanelEstim
             other = ", ".join(f"({task}, {doc_id})" for task, doc_id in named.select(*ITEM).head(2).iter_rows())
             raise DataError(
                 f"{welfare.name} names no item as the panel does: it has {other}, the panel {example}",
-                hint="write task and doc_id of the welfare tables as the panel has them",
+                hint="write task and doc_id of the welfare tables as the panel has them; --metric chooses its items",
             )
     return replace(
         tables,

@@ -9,6 +9,7 @@ import polars as pl
 
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.frontier import FrontierSummary
+from benchwright.judge.activities import COGNITIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,15 @@ class WelfareAudit:
     contrast: FamilyContrast | None
     published_gap: float | None
     notes: tuple[str, ...] = ()
+
+    @property
+    def says_workers(self) -> bool:
+        """Whether values are what workers say: each activity is one of the 27, or of so many rated tasks."""
+        known = [activity.id for activity in COGNITIVE]
+        table = self.activities
+        return not table.height or bool(
+            table.select((pl.col("activity").is_in(known) | pl.col("n_tasks").is_not_null()).all()).item()
+        )
 
 
 @dataclass(frozen=True, slots=True)

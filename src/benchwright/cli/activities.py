@@ -28,7 +28,7 @@ def activities(
         Path | None, typer.Option(help="A judge's loadings: what other choices would change in welfare of items.")
     ] = None,
     draws: Annotated[int, typer.Option(help="Draws of workers and tasks behind the intervals.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier set in OUT.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -72,8 +72,15 @@ def activities(
 
 def weights_of(text: str) -> dict[str, float]:
     """Return weights from NAME=NUMBER,NAME=NUMBER."""
-    try:
-        pairs = [part.split("=") for part in text.split(",")]
-        return {name.strip(): float(weight) for name, weight in pairs}
-    except ValueError:
-        raise UsageError(f"--workers {text}: not NAME=NUMBER,...", hint="e.g. Expert=1,Average=1,Novice=0") from None
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, weight = (one.strip() for one in part.partition("="))
+        try:
+            number = float(weight)
+        except ValueError:
+            number = None
+        if number is None or not name or name in weights:
+            why = f"weighs {name} twice" if name in weights else "not NAME=NUMBER,..."
+            raise UsageError(f"--workers {text}: {why}", hint="e.g. Expert=1,Average=1,Novice=0")
+        weights[name] = number
+    return weights

@@ -11,14 +11,14 @@ from benchwright.cli.options import Json, Overwrite, app, note, print_json, prog
 from benchwright.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from benchwright.ranking_game.inputs import GameResult
+    from benchwright.game_answers.inputs import GameResult
 
 
 @app.command(epilog="Example: benchwright game examples/games/curves.toml --json")
 def game(
     file: Annotated[
         Path,
-        typer.Argument(help="Game file (TOML), scores by effort, scores before and after tuning, or submissions."),
+        typer.Argument(help="Game file (TOML), scores by effort, scores before and after tuning, submissions."),
     ],
     delta: Annotated[
         float | None, typer.Option(help="Tune-before-test level, in place of the file's (unit of effort).")
@@ -53,6 +53,9 @@ def game(
     price: Annotated[
         float | None, typer.Option(help="Price of tuning one model by one unit of effort, in units of reward.")
     ] = None,
+    conditions: Annotated[
+        str | None, typer.Option(help="Scores under conditions: the direct and the tuned one, e.g. base,tuned.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for a report: new, or --overwrite.")] = None,
     no_figures: Annotated[bool, typer.Option("--no-figures", help="Leave figures/ out.")] = False,
     overwrite: Overwrite = False,
@@ -79,8 +82,9 @@ def game(
         "deltas": None if deltas is None else numbers_of("--deltas", deltas),
         "replicates": replicates,
         "price": price,
+        "conditions": None if conditions is None else tuple(name.strip() for name in conditions.split(",")),
     }
-    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.game_answers.answer import GameAnswer
 
     answer = answered(file, options, out, figures=not no_figures, overwrite=overwrite)
     if as_json:
@@ -96,7 +100,7 @@ def game(
 
 def answered(file: Path, options: dict[str, Any], out: Path | None, *, figures: bool, overwrite: bool) -> GameResult:
     """Return the answer to what a file holds, and write its report where one is wanted."""
-    from benchwright.ranking_game.inputs import answer_file
+    from benchwright.game_answers.inputs import answer_file
 
     say = progress()
     if out is None:

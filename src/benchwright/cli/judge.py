@@ -22,7 +22,7 @@ def judge(
         Path | None, typer.Option(help="CSV of activity,name,definition; else the 27 work activities.")
     ] = None,
     activity_scores: Annotated[
-        Path | None, typer.Option(help="Table of activity values to put beside the lists, for `audit`.")
+        Path | None, typer.Option(help="Values of activities (activity,value) to put beside the lists, for `audit`.")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many items.")] = None,
     dry_run: Annotated[
@@ -93,14 +93,21 @@ def judge(
     if asked is not None and plan.to_ask:
         _consent(asked.destination, plan.to_ask, yes=yes)
     say = progress()
-    run = carry_out(plan, asked, out=out, activity_scores=activity_scores, name=name, overwrite=overwrite, progress=say)
+    try:
+        run = carry_out(
+            plan, asked, out=out, activity_scores=activity_scores, name=name, overwrite=overwrite, progress=say
+        )
+    except KeyboardInterrupt:
+        say("")
+        note(f"the answers in {out} are kept: the same command without --overwrite goes on from them")
+        raise
     say("")
     if as_json:
         print_json(run.to_dict())
     else:
         prose(str(run))
     note(f"wrote {out}")
-    if run.stopped is not None or not run.lists["ok"].any():
+    if run.stopped is not None or not run.own["ok"].any():
         raise typer.Exit(1)
 
 

@@ -106,8 +106,11 @@ def usable(seen: Observations, form: CurveForm, *, falling: str) -> tuple[Observ
                 raise DataError(f"{name}: {left_out[name]}", hint='use falling="leave-out" or "keep", or leave it out')
     rows = np.array([i for i, name in enumerate(seen.models) if name not in left_out], dtype=np.intp)
     if not rows.size:
+        why = "; ".join(f"{name}: {reason}" for name, reason in list(left_out.items())[:NAMES_SHOWN])
+        few = (seen.distinct < form.own).all() and form.own > 1
         raise DataError(
-            "no model can have a curve", hint="; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:3])
+            f"no model can have a curve: {why}",
+            hint="measure more efforts, or share or fix parameters: `lower`, `upper`, `beta`" if few else None,
         )
     kept = seen.take(rows)
     if isinstance(form.upper, float):

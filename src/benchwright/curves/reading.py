@@ -30,6 +30,7 @@ CHOSEN_BY = ("task", "metric", "filter")
 OF_RUN = ("model", "revision", "step", "axis", "dose", "dose_unit", "setting", "part", "run")
 NO_FILTER = "none"  # as lm-eval writes it
 REFUSED_SHOWN = 3
+ITEMS_AT_MOST = 10**12
 
 
 def read_effort_scores(
@@ -141,7 +142,7 @@ def _with_effort(table: pl.DataFrame, effort: EffortKind | None) -> tuple[pl.Dat
     if kind is None or not known[kind].any():
         raise UsageError(
             f"no score says after how much effort it was measured: no {'step or dose' if kind is None else kind}",
-            hint="a table needs a column `step` (or `dose`) beside model, task and score",
+            hint="a table needs a column `step` of whole numbers (or `dose` of any) beside model, task and score",
         )
     without = table.filter(~known[kind])
     kept = table.filter(known[kind]).with_columns(effort=pl.col(kind).cast(pl.Float64))
@@ -163,6 +164,8 @@ def _with_items(table: pl.DataFrame, items: int) -> tuple[pl.DataFrame, list[str
     """Return the rows with a number of items where they state neither one nor a standard error."""
     if items < 1:
         raise UsageError(f"`items` must be at least 1, got {items}")
+    if items > ITEMS_AT_MOST:
+        raise UsageError(f"`items` must be at most {ITEMS_AT_MOST:,}, got {items:,}")
     unstated = pl.col("n").is_null() & pl.col("stderr").is_null()
     lacking = table.select(unstated.sum()).item()
     filled = table.with_columns(n=pl.when(unstated).then(pl.lit(items, dtype=pl.Int64)).otherwise("n"))
@@ -197,7 +200,8 @@ def _refusal(rows: pl.DataFrame, metric: str) -> str:
     values = rows["value"].drop_nulls().drop_nans()
     outside = values.filter((values < 0) | (values > 1))
     if len(outside):
-        return f"leaves [0, 1]: {outside[0]:g}"
+        percent = " (per cent? divide by 100)" if 1 < outside[0] <= 100 and values.min() >= 0 else ""  # type: ignore[operator]
+        return f"leaves [0, 1]: {outside[0]:g}{percent}"
     if rows.filter(pl.col("value").is_not_null())["effort"].n_unique() < 2:
         return "is there at one effort only"
     return ""
@@ -212,7 +216,7 @@ def _scores(table: pl.DataFrame, unit: str, title: str, notes: list[str]) -> Eff
     stderr = rows["stderr"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     items = rows["n"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     if again := there.height - rows.height:
-        notes = [*notes, f"{count(again, 'row')} said twice by its run left out"]
+        notes = [*notes, f"{count(again, 'row')} left out: the same as another of the run"]
     return EffortScores(
         tuple(models),
         np.array([place[name] for name in rows["model"]]),

@@ -66,7 +66,7 @@ def write_activities(
         if flat := [name for name in FRAMINGS if kept[name].null_count()]:
             raise DataError(
                 f"all kept activities have the same share of tasks, so {flat[0]} has no value on [1, 5]",
-                hint="choose another threshold, or value = mean",
+                hint="choose another `threshold` (--threshold; 3.5 by default)",
             )
     target = Path(out)
     with ACTIVITIES.whole(target, overwrite=overwrite) as stage:

@@ -36,7 +36,10 @@ class Reply:
 
 
 class NoAnswerError(Exception):
-    """A call came to no answer. ``reason`` holds no text of the server; ``fatal``: no other call will do better."""
+    """A call came to no answer. ``reason`` holds no text of the server, ``detail`` does: it may quote an item.
+
+    ``fatal``: no other call will do better.
+    """
 
     def __init__(self, reason: str, *, fatal: bool = False, detail: str = "") -> None:
         self.reason, self.fatal, self.detail = reason, fatal, detail
@@ -80,7 +83,10 @@ class Outcome:
 
 
 class Asking:
-    """One run over calls: ``outcomes`` fills as answers come, ``stopped`` says why it ended early, if it did."""
+    """One run over calls: ``outcomes`` fills as answers come.
+
+    ``stopped`` says why it ended early, if it did, and ``detail`` in the server's words.
+    """
 
     def __init__(
         self,
@@ -99,6 +105,7 @@ class Asking:
         self.outcomes: dict[Call, Outcome] = {}
         self.asked = 0
         self.stopped: str | None = None
+        self.detail = ""
         self._unanswered = 0
 
     async def run(self, calls: Sequence[Call]) -> None:
@@ -184,10 +191,11 @@ class Asking:
         """Return a failed outcome, or None and the reason to stop where no other call will do better."""
         self._unanswered += 1
         if error.fatal:
-            self.stopped = f"the provider refuses every call: {error.reason}{error.detail}"
+            self.stopped, self.detail = f"the provider refuses every call: {error.reason}", error.detail
             return None
         if self._unanswered >= MOST_UNANSWERED:
             self.stopped = f"{MOST_UNANSWERED} calls in a row came to no answer, the last with {error.reason}"
+            self.detail = error.detail
             return None
         return Outcome(answers=answers, failed=f"no answer: {error.reason}")
 

@@ -8,7 +8,8 @@ gwa_welfare_scores.csv       their values, where a table was given
 journal.jsonl                every answer, to go on from
 ===========================  =============================================================
 
-Each of the first four appears whole or not at all; run.json comes last.
+Each of the first four appears whole or not at all; run.json comes last. Lists that the folder has and a run is not
+asked for (another framing, items beyond a limit) stay.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ import csv
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchwright._staging import Output
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.judge.definitions import Activity
 from benchwright.judge.journal import FILE
 from benchwright.judge.results import JudgeRun
-from benchwright.logs.item_tables import ACTIVITIES
 from benchwright.logs.judge_loadings import PATTERN
-from benchwright.logs.tabular import parse_table
+from benchwright.logs.welfare_tables import VALUES, parse_activities
 
 FOLDER = Output("judge's answers", (FILE,))
-SCORES = "gwa_welfare_scores.csv"
+SCORES = VALUES["share"]
 
 
 def prepare(out: Path) -> None:
@@ -48,24 +49,55 @@ def clear(out: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def kept_lists(out: Path, name: str | None, *, asked: Collection[tuple[str, str, str]]) -> list[tuple[Any, ...]]:
+    """Return the lists that earlier runs left in the folder, without those that are ``asked`` for now.
+
+    They are rows of ``results.SCHEMA``; ``asked`` holds task, doc_id and framing.
+    """
+    path = out / loadings_name(name)
+    rows: list[tuple[Any, ...]] = []
+    try:
+        for line in path.read_bytes().splitlines() if path.is_file() else ():
+            found = json.loads(line)
+            key = (found["task"], str(found["doc_id"]), found["perspective"])
+            if key not in asked:
+                extra = (found.get("reason"), found.get("notes", []), found.get("answers"), found.get("text_sha256"))
+                rows.append((*key, found["ok"], found["ranked_gwa_ids"], *extra))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{path} cannot be read, and its lists would be lost",
+            hint="choose another folder with -o, or start anew with --overwrite",
+        ) from None
+    return rows
+
+
 def activity_scores(path: str | Path, activities: Sequence[Activity]) -> bytes:
-    """Return the table of activity values as it stands, checked: an audit will look up every activity in it."""
+    """Return a table of activity values, published or of one's own, as gwa_welfare_scores.csv holds them.
+
+    It is checked, since an audit will look up every activity in it.
+    """
     file = Path(path)
     try:
         content = file.read_bytes()
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="name a table of activity scores") from None
     faults: list[Fault] = []
-    table = parse_table(file.name, content, ACTIVITIES, faults)
-    known = frozenset(() if table is None else table["concept_id"])
+    published = b"concept_id" in content.partition(b"\n")[0]
+    values = parse_activities(SCORES if published else file.name, content, faults)
+    known = frozenset(() if values is None else values["activity"])
     lacking = [activity.id for activity in activities if activity.id not in known]
-    if table is not None and lacking:
-        faults.append(Fault(file.name, f"has no row for {', '.join(lacking[:5])}", column="concept_id"))
-    if faults:
+    if values is not None and lacking:
+        faults.append(Fault(file.name, f"has no row for {', '.join(lacking[:5])}"))
+    if values is None or faults:
         raise DataError(
-            f"{file} does not fit the activities", faults=faults, hint="docs/item-tables.md has its columns"
+            f"{file} does not fit the activities",
+            faults=faults,
+            hint="give activity,value, or the columns of gwa_welfare_scores.csv (docs/item-tables.md)",
         )
-    return content
+    if published:
+        return content
+    own = values.select(concept_id="activity", gwa="label", dropped="dropped", p_auto_15="auto", p_aug_15="aug")
+    return own.write_csv().encode()
 
 
 def write_folder(

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from inspect_ai.model import Model
 
 IN_PROCESS = frozenset({"hf", "llama-cpp-python", "mockllm", "none", "transformer_lens"})  # no server at all
-FATAL = frozenset({401, 402, 403, 404})  # no key, no credit, not allowed, no such model: alike for every item
+FATAL = frozenset({401, 402, 404})  # no key, no credit, no such model: alike for every item; 403 may be of one text
+ELSEWHERE = frozenset({301, 302, 303, 307, 308})  # redirects: alike for every item, too
+MOST_TOKENS = 10**12  # a server that reports more, or less than none, has not counted
 _MARKUP = re.compile(r"\[/?[a-z ]*\]")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD")
 
@@ -68,6 +70,7 @@ class InspectModel:
             raise _not_ready(name, _MARKUP.sub("", str(error.message))) from None
         except (ValueError, ImportError) as error:
             raise _not_ready(name, str(error)) from None
+        _follow_no_redirect(model.api)
         return cls(model, _destination(name, model.api))
 
     @property
@@ -91,7 +94,7 @@ class InspectModel:
         return Reply(
             output.completion,
             output.stop_reason in ("max_tokens", "model_length"),
-            None if used is None else Tokens(_sent(used), used.output_tokens),
+            None if used is None else _tokens(used),
         )
 
     async def close(self) -> None:
@@ -99,9 +102,19 @@ class InspectModel:
         await self._model.api.aclose()
 
 
-def _sent(used: Any) -> int:
-    """Return the tokens sent, those among them that the provider's cache wrote or read included."""
-    return int(used.input_tokens + (used.input_tokens_cache_write or 0) + (used.input_tokens_cache_read or 0))
+def _tokens(used: Any) -> Tokens | None:
+    """Return tokens sent, those that the provider's cache wrote or read included, and received; None for nonsense."""
+    sent = used.input_tokens + (used.input_tokens_cache_write or 0) + (used.input_tokens_cache_read or 0)
+    counted = 0 <= sent <= MOST_TOKENS and 0 <= used.output_tokens <= MOST_TOKENS
+    return Tokens(int(sent), int(used.output_tokens)) if counted else None
+
+
+def _follow_no_redirect(api: Any) -> None:
+    """Keep the texts with the host that the user agreed to, where the provider's client says that it would go on."""
+    client = getattr(api, "client", None)
+    for one in (client, getattr(client, "_client", None), getattr(api, "http_client", None)):
+        if one is not None and getattr(one, "follow_redirects", None) is True:
+            one.follow_redirects = False
 
 
 def _destination(name: str, api: Any) -> str | None:
@@ -143,7 +156,9 @@ def _no_answer(error: BaseException) -> NoAnswerError:
     cause = last.exception() if last is not None else error
     status = getattr(cause, "status_code", None)
     reason = type(cause).__name__ + (f" (HTTP {status})" if status is not None else "")
-    return NoAnswerError(reason, fatal=status in FATAL, detail=f": {_clean(str(cause))}")
+    if status in ELSEWHERE:
+        reason += ", which points to another address and is not followed"
+    return NoAnswerError(reason, fatal=status in FATAL | ELSEWHERE, detail=f": {_clean(str(cause))}")
 
 
 def _clean(text: str) -> str:

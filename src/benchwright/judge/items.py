@@ -26,6 +26,7 @@ from benchwright.panel.panel import Panel
 
 TASK, DOC_ID, TEXT, CHOICES = ("task", "lm_eval_task"), ("doc_id",), ("text", "question"), ("choices", "options")
 HINT = "give task, doc_id, question (or text) and, where there are any, choices: CSV, Parquet, or a JSON object a line"
+NO_TEXT = "the text is a list or an object"
 MAX_LINE = 64 * 2**20
 MAX_ODD = 0.05  # share of characters that no text has
 _ODD = re.compile("[\x01-\x08\x0e-\x1f\x7f\ufffd]")
@@ -160,7 +161,8 @@ def _items(
             continue
         try:
             text, listed = item_text(question, choices)
-            item = JudgeItem(*key, text, problem_of(text, max_characters))
+            no_text = isinstance(question, dict | list | pl.Series)
+            item = JudgeItem(*key, text, NO_TEXT if no_text else problem_of(text, max_characters))
         except UnicodeDecodeError:
             listed, item = False, JudgeItem(*key, "", "the text is binary")
         earlier = found.setdefault(key, item)

@@ -1,7 +1,8 @@
 """The record of a run: one JSON line per answer, on the disk before the next call of its worker starts.
 
-The first line says what was asked (model, checksum of the prompts, temperature). An answer is keyed by item, framing,
-checksum of the item's text and number of the try, so that a broken answer is not asked for again and its repeat is.
+The first line says what was asked (model, server, checksum of the prompts, temperature). An answer is keyed by item,
+framing, checksum of the item's text and number of the try, so that a broken answer is not asked for again and its
+repeat is.
 A process killed at any moment leaves whole lines and perhaps one torn line at the end, which is cut off when
 the journal is opened again. Answers are kept as the ranked ids they gave, not as text: they may quote items.
 """
@@ -21,6 +22,11 @@ from benchwright.errors import DataError, UsageError
 
 FILE = "journal.jsonl"
 Key = tuple[str, str, str, str, int]
+WORDS = {
+    "prompt_sha256": "the prompts (activities, number of ranks)",
+    "schema": "structured output",
+    "base_url": "the server (base_url; a model of the same name there is another judge)",
+}
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -50,7 +56,7 @@ def read_journal(folder: Path, identity: Mapping[str, Any]) -> dict[Key, Record]
     Raises
     ------
     UsageError
-        The answers belong to another model, prompt or temperature.
+        The answers belong to another model, server, prompt or temperature.
     DataError
         A line other than a torn last one cannot be read.
     """
@@ -77,10 +83,11 @@ def _read(path: Path, identity: Mapping[str, Any]) -> tuple[dict[Key, Record], i
         raise DataError(
             f"{path}, line {number}: cannot be read: {error}", hint="choose another folder with -o, or --overwrite"
         ) from None
-    if found != dict(identity):
-        changed = [name for name in identity if not isinstance(found, dict) or found.get(name) != identity[name]]
+    changed = [name for name in identity if not isinstance(found, dict) or found.get(name) != identity[name]]
+    if changed:
         raise UsageError(
-            f"{path.parent} holds the answers of another run: {', '.join(changed)} changed",
+            f"{path.parent} holds the answers of another run: {', '.join(WORDS.get(name, name) for name in changed)} "
+            "changed",
             hint="choose another folder with -o, or start anew with --overwrite",
         )
     return records, whole

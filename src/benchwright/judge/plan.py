@@ -63,7 +63,13 @@ class JudgePlan:
             "prompt_sha256": self.prompts.sha256,
             "schema": self.settings.schema,
             "temperature": self.settings.temperature,
+            "base_url": self.settings.base_url,
         }
+
+    @property
+    def keys(self) -> frozenset[tuple[str, str, str]]:
+        """Task, doc_id and framing of every list that the run is asked for."""
+        return frozenset((item.task, item.doc_id, name) for item in self.items for name in self.perspectives)
 
     def calls(self) -> list[Call]:
         """Return every item that can be judged under every framing."""

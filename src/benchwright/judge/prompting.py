@@ -15,13 +15,17 @@ from string import Template
 from typing import Any
 
 from benchwright.judge.definitions import PROMPTS, Activity
+from benchwright.logs.judge_loadings import PERSPECTIVES
 
 AGAIN = "An earlier answer could not be used: $reason. Answer again, in the form that was asked for."
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The filled instructions per framing, the schema of an answer, and the checksum of all of it."""
+    """The filled instructions per framing, the schema of an answer, and the checksum of all that may be sent.
+
+    The checksum is over both framings, so that one may be asked for after the other in the same folder.
+    """
 
     system: Mapping[str, str]
     schema: Mapping[str, Any]
@@ -45,7 +49,7 @@ class Prompts:
                 examples=_examples(perspective, frozenset(ids), ranked),
                 tag="item-NUMBER",
             )
-            for perspective in perspectives
+            for perspective in PERSPECTIVES
         }
         texts = {"type": "array", "items": {"type": "string"}}
         schema = {
@@ -58,7 +62,8 @@ class Prompts:
             "additionalProperties": False,
         }
         whole = json.dumps([system, schema, _read("item.txt"), AGAIN], sort_keys=True)
-        return cls(system, schema, hashlib.sha256(whole.encode()).hexdigest())
+        chosen = {perspective: system[perspective] for perspective in perspectives}
+        return cls(chosen, schema, hashlib.sha256(whole.encode()).hexdigest())
 
     def user(self, text: str, *, reason: str | None = None) -> str:
         """Return the message that holds one item; ``reason`` says why an earlier answer was not usable."""

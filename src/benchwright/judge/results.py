@@ -36,11 +36,16 @@ class JudgeRun:
         Who judged, and whether that is a baseline and no judge.
     lists
         One row per item and framing that was reached: task, doc_id, perspective, ok, activities (ranked ids),
-        reason (why not ok), notes (what was repaired), answers (used for it), text_sha256.
+        reason (why not ok), notes (what was repaired), answers (used for it), text_sha256. Last come those that earlier
+        runs left in the folder.
+    kept
+        How many those are.
     not_reached
-        Items and framings that the run stopped before.
+        Items and framings that the run was asked for and stopped before.
     stopped
         Why it stopped early; None where it did not.
+    detail
+        That in the server's words, which may quote an item: printed, and in no file.
     answers, new_answers, unreported
         Answers in the folder, those of this run, and those whose tokens are the most they can be.
     tokens, usd
@@ -54,8 +59,10 @@ class JudgeRun:
     model: str
     baseline: bool
     lists: pl.DataFrame
+    kept: int
     not_reached: int
     stopped: str | None
+    detail: str
     answers: int
     new_answers: int
     unreported: int
@@ -63,6 +70,11 @@ class JudgeRun:
     usd: float | None
     notes: tuple[str, ...]
     provenance: Mapping[str, Any]
+
+    @property
+    def own(self) -> pl.DataFrame:
+        """The lists that this run was asked for."""
+        return self.lists.head(self.lists.height - self.kept)
 
     @property
     def failures(self) -> pl.DataFrame:
@@ -84,6 +96,7 @@ class JudgeRun:
         lines = [
             f"{'baseline' if self.baseline else 'judge'} {self.model}: {count(self.items, 'item')}",
             f"  lists        {good:,} judged, {len(self.lists) - good:,} failed, {self.not_reached:,} not reached",
+            *([f"  kept         {self.kept:,} of these lists, of earlier runs on the folder"] if self.kept else []),
             *(f"  failed       {number:,}: {reason}" for reason, number in reasons),
         ]
         for perspective, share in self.variety().items():
@@ -93,12 +106,12 @@ class JudgeRun:
             lines.append(f"  answers      {self.answers:,}, of them {self.new_answers:,} new")
             lines.append(f"  used         {self.tokens.sent:,} tokens in, {self.tokens.received:,} out, {cost}")
         if self.stopped is not None:
-            lines.append(f"stopped early: {self.stopped}")
+            lines.append(f"stopped early: {self.stopped}{self.detail}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     @property
     def items(self) -> int:
-        """Items that were reached."""
+        """Items that have a list, or a reason why not."""
         return self.lists.select("task", "doc_id").n_unique()
 
     def to_frame(self) -> pl.DataFrame:
@@ -106,7 +119,7 @@ class JudgeRun:
         return self.lists
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what run.json holds: everything but the lists; of these the failures."""
+        """Return what run.json holds: everything but the lists and ``detail``; of the lists the failures."""
         good = int(self.lists["ok"].sum())
         whole: dict[str, Any] = json_safe(
             {
@@ -115,6 +128,7 @@ class JudgeRun:
                 **self.provenance,
                 "items": self.items,
                 "lists": {"judged": good, "failed": len(self.lists) - good, "not_reached": self.not_reached},
+                "kept_lists": self.kept,
                 "distinct_lists": self.variety(),
                 "stopped": self.stopped,
                 "usage": {

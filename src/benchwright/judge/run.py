@@ -50,7 +50,8 @@ def judge_items(
     """Ask a model which activities each item stands for, and write the ranked lists into a folder.
 
     Answers are recorded as they come. The same call on the same folder goes on where a killed, stopped or failed run
-    ended, and asks only for what is missing.
+    ended, and asks only for what is missing. Lists in the folder that a call is not asked for (another framing, items
+    beyond the limit) stay.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def judge_items(
     model
         ``provider/name`` as Inspect AI knows it, or ``baseline/tfidf``, which needs no network and is no judge.
     out
-        Folder to write: new, empty, or of an earlier run of the same model and prompts.
+        Folder to write: new, empty, or of an earlier run of the same model, server and prompts.
     perspectives
         Framings, of "automation" and "augmentation".
     activities
@@ -131,8 +132,9 @@ def carry_out(
     with Journal(out, plan.identity, anew=overwrite) as journal:
         if overwrite:
             folder.clear(out)
+        kept = folder.kept_lists(out, name, asked=plan.keys)
         if asked is None:
-            run = _baseline_run(plan)
+            run = _baseline_run(plan, kept)
         else:
             asking = Asking(
                 asked,
@@ -143,12 +145,12 @@ def carry_out(
                 progress=(lambda _: None) if progress is None else progress,
             )
             run_to_end(asking.run(plan.calls()))
-            run = _run(plan, asking.outcomes, journal.records, asking, asked.versions)
+            run = _run(plan, asking.outcomes, journal.records, asking, asked.versions, kept)
         folder.write_folder(run, out, activities=plan.activities, scores=scores, name=name)
     return run
 
 
-def _baseline_run(plan: JudgePlan) -> JudgeRun:
+def _baseline_run(plan: JudgePlan, kept: Sequence[tuple[Any, ...]]) -> JudgeRun:
     calls = plan.calls()
     texts = list(dict.fromkeys(call.item.text for call in calls))
     ranked = baseline.rank_by_words(texts, plan.activities, ranked=plan.settings.ranked)
@@ -157,7 +159,7 @@ def _baseline_run(plan: JudgePlan) -> JudgeRun:
     for call in calls:
         found = lists[call.item.text]
         outcomes[call] = Outcome(found, failed=None if found else "it shares no word with any definition")
-    return _run(plan, outcomes, {}, None, baseline.versions())
+    return _run(plan, outcomes, {}, None, baseline.versions(), kept)
 
 
 def _run(
@@ -166,6 +168,7 @@ def _run(
     records: Mapping[Any, Record],
     asking: Asking | None,
     versions: Mapping[str, str],
+    kept: Sequence[tuple[Any, ...]],
 ) -> JudgeRun:
     rows = []
     for item in plan.items:
@@ -182,7 +185,7 @@ def _run(
         notes.append(
             f"the provider did not report the tokens of {unreported:,} answers: the most they can be is counted."
         )
-    lists = pl.DataFrame(rows, schema=dict(SCHEMA), orient="row")
+    lists = pl.DataFrame([*rows, *kept], schema=dict(SCHEMA), orient="row")
     numbers = lists["doc_id"].cast(pl.Int64, strict=False)
     if (numbers.cast(pl.String) == lists["doc_id"]).fill_null(False).all():
         lists = lists.with_columns(doc_id=numbers)
@@ -190,8 +193,10 @@ def _run(
         model=plan.model,
         baseline=plan.baseline,
         lists=lists,
-        not_reached=len(plan.items) * len(plan.perspectives) - len(rows),
+        kept=len(kept),
+        not_reached=len(plan.keys) - len(rows),
         stopped=None if asking is None else asking.stopped,
+        detail="" if asking is None else asking.detail,
         answers=len(records),
         new_answers=0 if asking is None else asking.asked,
         unreported=unreported,
@@ -200,7 +205,7 @@ def _run(
         notes=tuple(notes),
         provenance={
             "source": plan.source,
-            "perspectives": list(plan.perspectives),
+            "perspectives": [name for name in PERSPECTIVES if name in {*plan.perspectives, *lists["perspective"]}],
             "activities": len(plan.activities),
             "prompt_sha256": plan.prompts.sha256,
             "settings": asdict(plan.settings),

@@ -176,10 +176,10 @@ def _ratings(frame: pl.DataFrame, statements: pl.DataFrame) -> tuple[pl.DataFram
     )
     notes = []
     if strangers := ratings.height - known.height:
-        notes.append(f"{count(strangers, 'rating')} of tasks without a statement are left out.")
+        notes.append(f"Left out: {count(strangers, 'rating')} of tasks without a statement.")
     for own, name in FRAMINGS.items():
         if missing := known[own].null_count():
-            notes.append(f"{count(missing, 'cell')} of `{name}` are empty and left out.")
+            notes.append(f"Left out of `{name}`: {count(missing, 'empty cell')}.")
     rated = known.drop_nulls(list(FRAMINGS))["task"].n_unique()
     unrated = statements.height - rated
     notes.append(

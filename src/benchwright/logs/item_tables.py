@@ -34,7 +34,7 @@ from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
 from benchwright.logs.source_file import SourceFile, read_source, utf8
 from benchwright.logs.tabular import Column, Table, header, parse_table, shown
 from benchwright.logs.welfare_tables import ACTIVITIES as ACTIVITIES
-from benchwright.logs.welfare_tables import DRAWS, DRAWS_FILE, VALUES, activity_files, parse_activities
+from benchwright.logs.welfare_tables import DRAWS, DRAWS_FILE, MAKE_VALUES, VALUES, activity_files, parse_activities
 
 SECTIONS = ("welfare", "improvability", "noise")
 TABLE_FILES = ("cost.csv", "noise.csv", "welfare.csv", "gwa_welfare_scores.csv", "judge_loadings*.jsonl")
@@ -194,10 +194,15 @@ class _Welfare:
     welfare: pl.DataFrame | None = None
 
 
-def _judge_name(path: Path, *, of_folder: bool = False) -> str:
-    """Return how a judge is called: judge_loadings_NAME.jsonl is NAME; one without a name by its folder, if wanted."""
-    name = utf8(path.stem).removeprefix("judge_loadings").lstrip("_")
-    return name or (utf8(path.resolve().parent.name) if of_folder else DEFAULT_JUDGE)
+def judge_name(path: Path, *, source: Path | None = None) -> str:
+    """Return how a judge is called: judge_loadings_NAME.jsonl is NAME, one without a name by its folder.
+
+    In the folder of ``source`` that one is ``default``.
+    """
+    if name := utf8(path.stem).removeprefix("judge_loadings").lstrip("_"):
+        return name
+    own = source is not None and path.parent.resolve() == source.resolve()
+    return DEFAULT_JUDGE if own else utf8(path.resolve().parent.name)
 
 
 class _Reader:
@@ -243,8 +248,8 @@ class _Reader:
             raise DataError(f"{self.root}: every section is left out, nothing remains to audit")
         return replace(tables, files=tuple(self.files), notes=tuple(self.notes))
 
-    def missing(self, name: str, needs: str) -> None:
-        self.faults.append(Fault(name, f"no such file, and {needs} needs it"))
+    def missing(self, name: str, needs: str, remedy: str = "") -> None:
+        self.faults.append(Fault(name, f"no such file, and {needs} needs it{remedy}"))
 
     def is_file(self, path: Path) -> bool:
         """Return whether there is such a file; a folder or a dead link of that name is a fault."""
@@ -302,19 +307,20 @@ class _Reader:
             values = None if content is None else parse_activities(path.name, content, self.faults)
             if values is not None:
                 part.activities[rule] = values
-        named = [(path, _judge_name(path)) for path in sorted(self.root.glob(PATTERN))]
+        named = [(path, judge_name(path, source=self.root)) for path in sorted(self.root.glob(PATTERN))]
         if self.main:
             named = [(path, OWN_JUDGE if name == DEFAULT_JUDGE else name) for path, name in named]
-            own = [(path, _judge_name(path, of_folder=True)) for path in self.main]
+            own = [(path, judge_name(path)) for path in self.main]
             named, part.main = own + named, tuple(name for _, name in own)
         for judge in judges:
             if judge.is_file():
-                named.append((judge, _judge_name(judge)))
+                named.append((judge, judge_name(judge, source=self.root)))
             else:
                 self.faults.append(Fault(str(judge), "no such file, named as a judge's loadings"))
         judged = bool(self.main) or (self.root / "judge_loadings.jsonl").exists()
         if (judged or judges) and not self.values["share"].exists():
-            self.missing(VALUES["share"], "section `welfare`" if judged else "a judge's loadings file")
+            needs = "section `welfare`" if judged else "a judge's loadings file"
+            self.missing(VALUES["share"], needs, "; name values by --activities: " + MAKE_VALUES)
         if not judged and not (self.root / "welfare.csv").exists():
             self.missing("judge_loadings.jsonl (or welfare.csv)", "section `welfare`")
         if part.activities.get("share") is None:

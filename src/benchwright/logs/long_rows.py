@@ -255,6 +255,9 @@ class LongReader:
         seed = whole(get("seed"), line, roles["seed"], faults) if "seed" in roles else None
         step = None
         if (cell := as_text(get("step"))) and (step := step_of(cell)) is None:
+            if (number_or(cell, None) or 0) < 0:
+                faults.add(line, roles["step"], f"`{cell}` is a negative step")
+                return None
             said.append(f"{plain(roles['step'])}={cell}")
         axis, dose, unit = text("axis"), number_or(get("dose"), None), text("dose_unit")
         if dose is None and (tokens := dose_of_tokens(as_text(get("tokens")))) is not None:

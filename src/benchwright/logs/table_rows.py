@@ -141,6 +141,9 @@ def dose_of_tokens(text: str) -> float | None:
 
 def step_of(cell: str) -> int | None:
     """Return the step in ``1000``, ``step1000``, ``step-1000`` or ``checkpoint-1000``, else None."""
-    digits = cell.strip().lower().removeprefix("global").lstrip("_").removeprefix("step").removeprefix("checkpoint")
-    digits = digits.lstrip("-_ ").removesuffix(".0")
+    text = cell.strip().lower()
+    digits = text.removeprefix("global").lstrip("_").removeprefix("step").removeprefix("checkpoint")
+    if digits != text:  # a hyphen after a word is no sign
+        digits = digits.lstrip("-_ ")
+    digits = digits.removesuffix(".0")
     return int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 16 else None

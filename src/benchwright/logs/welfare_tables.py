@@ -16,6 +16,7 @@ from benchwright.logs.tabular import Column, Table, parse_table
 
 VALUES = {"share": "gwa_welfare_scores.csv", "mean": "gwa_welfare_scores_mean.csv"}  # by rule
 DRAWS_FILE = "activity_draws.parquet"
+MAKE_VALUES = "benchwright activities RAW -o activities/, or a CSV file of activity,value"
 ACTIVITIES = Table(
     (
         Column("concept_id", "text"),
@@ -64,7 +65,7 @@ def activity_files(path: str | Path) -> dict[str, Path]:
     if "share" not in found:
         raise UsageError(
             f"activities {place}: no {VALUES['share']} there",
-            hint="make it: benchwright activities RAW; or name a CSV file of activity,value",
+            hint=f"make it: {MAKE_VALUES}",
         )
     return found
 

@@ -25,6 +25,7 @@ from benchwright.ranking_game.race_of_two import RaceOfTwo, race_of_two
 if TYPE_CHECKING:
     import polars as pl
 
+ROUGH = 0.1  # gain within a cell, part of the top reward gap, that callables are refused for
 TARGET = 1e-5  # exploitability, part of the top reward gap, at which the search stops
 
 
@@ -102,7 +103,8 @@ def arms_race(game: RankingGame, *, cells: int = 200, target: float = TARGET, cl
     Parameters
     ----------
     game : RankingGame
-        Callables are trusted to be continuous and non-decreasing. In mixed play ties have no chance, whoever wins them.
+        Callables are trusted to be continuous and non-decreasing. In mixed play ties have no chance, whoever wins them,
+        but where curves share a plateau.
     cells : int >= n + 1
         Cells of score.
     target : float > 0
@@ -113,7 +115,8 @@ def arms_race(game: RankingGame, *, cells: int = 200, target: float = TARGET, cl
     Raises
     ------
     UsageError
-        For rewards that do not differ, and scores at free effort that double precision cannot tell apart.
+        For rewards that do not differ, scores at free effort that double precision cannot tell apart, and, without a
+        closed form, callables with which a developer gains much within a cell, as where they share a plateau.
 
     Examples
     --------
@@ -166,6 +169,11 @@ def _discretised(game: RankingGame, cells: int, target: float, notes: tuple[str,
     payoff[order] = scale * (numbers.payoffs(strategy, unit, rewards, x, w) * strategy).sum(axis=1) + game.rewards[-1]
     stays[order] = strategy[:, ~unit.is_cell].sum(axis=1)
     gain, inside = numbers.exploitability(strategy, unit, rewards)
+    if not game.curves.strict and inside > ROUGH:
+        raise UsageError(
+            f"no mixed play found on {cells} cells: a developer gains {scale * inside:.3g} within one of them",
+            hint="where curves share a plateau ties decide, which cells do not hold; else take more `cells`",
+        )
     above = numbers.pairwise_above(strategy, unit)
     upper = np.triu_indices(n, 1)
     return ArmsRace(

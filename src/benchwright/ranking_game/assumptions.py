@@ -50,6 +50,9 @@ TITLES = {
     "cost order": "cost no lower for the less capable",
     "cost linear": "cost at least linear",
 }
+ONE_FREE = "one free effort for all"
+STRICT = "curves known to increase strictly"
+SLOPES = "slopes that do not fall with capability"
 _IN_DRAWS: dict[str, Callable[[RankingGame, FloatArray], IntArray]] = {
     "C1": crossing_pairs,
     "C2": convex_curves,
@@ -183,7 +186,7 @@ def check_assumptions(game: RankingGame, *, effort_max: float, draws: Sequence[R
       not to be relied on: a level that is stable stays stable under more tuning, without C3
       not to be relied on: neighbours decide for all pairs, without C3
       not to be relied on: the published order is that of capability, without C1
-      not to be relied on: the growth law's sufficient level, without C1
+      not to be relied on: the growth law's sufficient level, without C1, slopes that do not fall with capability
     """
     top = non_negative("effort_max", effort_max)
     if top == 0:
@@ -217,21 +220,28 @@ def _in_draws(check: Check, draws: Sequence[RankingGame], grid: FloatArray) -> C
 
 def _results(game: RankingGame, checks: dict[str, Check]) -> tuple[Result, ...]:
     """Results and whether what they need holds."""
-    order: tuple[str, ...] = () if game.curves.strict else ("C1",)  # strict curves: that of scores serves
+    curves, order = game.curves, game.order
+    also = {
+        ONE_FREE: bool(np.ptp(game.costs.free) == 0),
+        STRICT: curves.strict,
+        SLOPES: isinstance(curves, PowerLawCurves) and bool((np.diff(curves.beta[order]) <= 0).all()),
+    }
+    always: tuple[str, ...] = (ONE_FREE,) if curves.strict else ("C1", ONE_FREE)  # strict: the order of scores serves
+    criterion = (*always, STRICT) if game.ties == "shared" else always
+    apart = () if (np.diff(game.rewards) < 0).all() else ("cost increasing",)  # else free effort inverts equal ranks
     table: list[tuple[str, tuple[str, ...]]] = [
-        ("a pure equilibrium exists exactly if no jump pays", order),
-        ("a pure equilibrium is unique", (*order, "cost increasing")),
-        ("a level that is stable stays stable under more tuning", ("C2", "C3")),
-        ("neighbours decide for all pairs", ("C2", "C3", "cost convex", "cost order")),
-        ("the published order is that of capability", ("C1",)),
+        ("a pure equilibrium exists exactly if no jump pays", criterion),
+        ("a pure equilibrium is unique", (*criterion, "cost increasing")),
+        ("a level that is stable stays stable under more tuning", ("C2", "C3", *criterion)),
+        ("neighbours decide for all pairs", ("C2", "C3", "cost convex", "cost order", *criterion)),
+        ("the published order is that of capability", tuple(dict.fromkeys(("C1", *criterion, *apart)))),
     ]
-    curves = game.curves
     if isinstance(curves, PowerLawCurves) and np.ptp(curves.lower) == 0 and np.ptp(curves.upper) == 0:
-        table.append(("the growth law's sufficient level", ("C1", "cost increasing", "cost linear")))
+        table.append(("the growth law's sufficient level", ("C1", SLOPES, "cost increasing", "cost linear")))
     results = []
     for what, needs in table:
-        missing = tuple(name for name in needs if not checks[name].holds)
-        broken = any(checks[name].verdict == "violated" for name in missing)
+        missing = tuple(name for name in needs if not (also[name] if name in also else checks[name].holds))
+        broken = any(name in also or checks[name].verdict == "violated" for name in missing)
         verdict: Verdict = "violated" if broken else "undecided" if missing else "holds"
         results.append(Result(what, needs, verdict, missing))
     return tuple(results)

@@ -1,8 +1,9 @@
 """The arms race move by move: each developer in turn makes its best reply to what the others do.
 
 A best reply is free effort, or an effort just above what overtakes a rival. There is no least such effort, so a mover
-goes ``step`` of the way from its lower limit to the effort that would cost the whole reward gap. Where nobody gains,
-the profile is an equilibrium up to that step; where a profile comes back, the moves since then are a cycle.
+goes ``step`` of the way from its lower limit to the effort that would cost all that overtaking gains, so that every
+jump that pays is one to make. Where nobody gains, the profile is an equilibrium up to rounding; where a profile comes
+back, the moves since then are a cycle.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright.errors import UsageError
-from benchwright.ranking_game.forms import IntArray
 from benchwright.ranking_game.game import RankingGame
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def best_replies(
     start : (n,) efforts, optional
         By default everybody at free effort.
     step : float in (0, 1)
-        How far above the least effort that overtakes, as a part of the way to where it costs R_1 - R_n.
+        How far above the least effort that overtakes, as a part of the way to where it costs what it gains.
     max_moves : int >= 1
     rng : source of randomness, optional
         Who is next; by default the least capable, then the next, and so on round.
@@ -154,12 +154,13 @@ def best_replies(
 
 def _reply(game: RankingGame, profile: FloatArray, mover: int, step: float) -> tuple[float, float]:
     """The best of free effort and just above each rival, and its gain."""
-    others: IntArray = np.delete(np.arange(game.n), mover)
+    order = game.published_order(profile)
+    others = order[order != mover]
     who = np.full(others.size, mover)
     _, needed = game.curves.overtake(who, others, profile[others], game.tune_before_test)
     now = float(game.payoffs(profile)[mover])
-    floor = float(game.rewards[-1])
-    limit = game.costs.budget(who, np.full(others.size, float(game.rewards[0]) - floor))
+    worth = np.minimum(game.rewards[:-1] - now, np.ptp(game.rewards))  # of outscoring the first, second, ... of them
+    limit = game.costs.budget(who, np.maximum(worth, 0.0))
     reach = needed < limit
     efforts = np.concatenate([game.costs.free[[mover]], needed[reach] + step * (limit - needed)[reach]])
     best, gain = float(profile[mover]), 0.0

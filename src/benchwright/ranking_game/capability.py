@@ -3,6 +3,10 @@
 The ranking game asks for an order of latent capability. Fitted curves offer two: the score that tuning without end
 leads to ("limit", U_i), and the fitted score at the largest tuning that all models were measured at ("tuned"). The
 first rests on extrapolation, the second on data. Or the order is given.
+
+Two fits may tie: flat curves of few items stop at the same score. Then nobody knows who is the more capable. The game
+still asks for an order, so the one listed first stands above, and the pair is named. In a draw where two tie, they
+stand as in the fit; a tie counts as half when draws say how sure the order is.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from numpy.typing import NDArray
 from benchwright._check import FloatArray, non_negative
 from benchwright._json import json_safe
 from benchwright._words import percent
-from benchwright.errors import DataError, UsageError
+from benchwright.errors import UsageError
+from benchwright.panel.names import listed
 from benchwright.ranking_game._curves import power_law
 from benchwright.ranking_game.forms import IntArray
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 CapabilityRule = Literal["limit", "tuned", "given"]
 DECIMALS_OF_LIMITS = 6  # limits that agree to so many decimals count as equal: many fits stop at a bound
 NAMES_SHOWN = 3
+ORDER_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,10 +50,13 @@ class CapabilityOrder:
         What orders the developers: the limit or the tuned score; NaN where given.
     effort : float
         Effort of the tuned score, which also orders equal limits; NaN where given.
+    tied : tuple of (name, name)
+        Neighbours whose order is not known: the fit has the same capability for both.
     above : (n - 1,) share of draws
-        In which the developer of a place stands above that of the next place; NaN without draws, or where given.
+        In which the developer of a place stands above that of the next place, a tie counted as half; NaN without draws,
+        or where given.
     whole : float, share of draws
-        In which the whole order is the same.
+        In which the whole order is the same and nobody ties.
     kendall_tau : float
         Mean Kendall tau of the draws' orders to this one.
     draws : int
@@ -59,6 +68,7 @@ class CapabilityOrder:
     rule: CapabilityRule
     value: FloatArray
     effort: float
+    tied: tuple[tuple[str, str], ...]
     above: FloatArray
     whole: float
     kendall_tau: float
@@ -74,9 +84,12 @@ class CapabilityOrder:
         """The same order, with how often draws, parameters (B, n), agree; as it is where it was given."""
         if self.rule == "given" or not len(draws["alpha"]):
             return self
-        worlds, _ = draw_orders(draws, self)
-        above, whole, tau = _agreement(self.order, worlds)
-        return replace(self, above=above, whole=whole, kendall_tau=tau, draws=worlds.shape[0])
+        worlds, ties = draw_orders(draws, self)
+        above, whole, tau = _agreement(self.order, worlds, ties)
+        size, notes = worlds.shape[0], self.notes
+        if some := int(ties.any(axis=1).sum()):
+            notes += (f"in {some} of {size} draws capabilities tie: those developers stand there as in the fit",)
+        return replace(self, above=above, whole=whole, kendall_tau=tau, draws=size, notes=notes)
 
     @property
     def words(self) -> str:
@@ -88,7 +101,7 @@ class CapabilityOrder:
         }[self.rule]
 
     def __str__(self) -> str:
-        lines = [f"Order of capability by {self.words}: {', '.join(self.names[i] for i in self.order)}"]
+        lines = [f"Order of capability by {self.words}: {listed((self.names[i] for i in self.order), ORDER_SHOWN)}"]
         if self.draws:
             weakest = int(np.argmin(self.above))
             pair = [self.names[self.order[weakest + k]] for k in (0, 1)]
@@ -113,7 +126,7 @@ class CapabilityOrder:
     def to_dict(self) -> dict[str, Any]:
         """All fields, names in place of positions, in types that JSON knows; null where there is none."""
         record: dict[str, Any] = {"rule": self.rule, "order": [self.names[i] for i in self.order]}
-        record |= {"value": self.value[self.order], "effort": self.effort, "above_next": self.above}
+        record |= {"value": self.value[self.order], "effort": self.effort, "tied": self.tied, "above_next": self.above}
         record |= {"whole_order": self.whole, "kendall_tau": self.kendall_tau, "draws": self.draws}
         safe: dict[str, Any] = json_safe(record | {"notes": self.notes})
         return safe
@@ -136,7 +149,8 @@ def capability_order(
     names : sequence of n str
     rule : "limit", "tuned" or names
         By U_i, by the score at ``effort``, or as given, best first. Limits that agree to six decimals are ordered by
-        the score at ``effort``, and the result says so.
+        the score at ``effort``, and the result says so. Where that is the same too, the order is not known: they stand
+        as listed, and ``tied`` names them.
     effort : float >= 0
         The largest effort that all models were measured at.
     draws : mapping of (B, n) arrays, optional
@@ -146,8 +160,6 @@ def capability_order(
     ------
     UsageError
         For a rule that is not known, and given names that are not the developers'.
-    DataError
-        Two developers that the rule cannot order.
 
     Examples
     --------
@@ -162,7 +174,7 @@ def capability_order(
     nothing = np.full(n - 1, np.nan)
     if not isinstance(rule, str):
         order = _given(labels, rule)
-        return CapabilityOrder(labels, order, "given", np.full(n, np.nan), np.nan, nothing, np.nan, np.nan, 0, ())
+        return CapabilityOrder(labels, order, "given", np.full(n, np.nan), np.nan, (), nothing, np.nan, np.nan, 0, ())
     if rule not in ("limit", "tuned"):
         raise UsageError(
             f"`capability` must be limit, tuned or a list of names, got {rule!r}",
@@ -181,15 +193,14 @@ def capability_order(
         told = "; ".join(f"{_some(labels, group)} at {limit[group[0]]:.4g}" for group in alike)
         notes.append(f"limits agree of {told}: ordered by the score at effort {at:g}")
     order = ordered(limit, tuned, used)
-    if (same := np.flatnonzero(_ties(limit, tuned, order, used))).size:
-        pair = order[same[0] : same[0] + 2]
-        raise DataError(
-            f"capabilities of {labels[pair[0]]} and {labels[pair[1]]} are the same: the score at effort {at:g} is"
-            f" {tuned[pair[0]]:g} for both",
-            hint="give the order, the more capable first",
-        )
+    tied = tuple(
+        (labels[order[k]], labels[order[k + 1]]) for k in np.flatnonzero(_ties(limit, tuned, order, used)).tolist()
+    )
+    if tied:
+        pairs = listed([f"{first} and {second}" for first, second in tied])
+        notes.append(f"NOT KNOWN who is more capable of {pairs}: the same score; the one listed first stands above")
     value = limit if used == "limit" else tuned
-    found = CapabilityOrder(labels, order, used, value, at, nothing, np.nan, np.nan, 0, tuple(notes))
+    found = CapabilityOrder(labels, order, used, value, at, tied, nothing, np.nan, np.nan, 0, tuple(notes))
     return found if draws is None else found.over(draws)
 
 
@@ -202,18 +213,20 @@ def capability_of(order: IntArray) -> FloatArray:
 
 
 def draw_orders(draws: Mapping[str, Any], found: CapabilityOrder) -> tuple[IntArray, NDArray[np.bool_]]:
-    """The order (B, n) in each draw by the rule of ``found``, and in which draws (B,) two developers tie."""
+    """The order (B, n) in each draw by the rule of ``found``, and which places (B, n - 1) tie with the next.
+
+    Developers that tie stand as in ``found``.
+    """
     if found.rule == "given":
-        shape = np.shape(draws["alpha"])
-        return np.broadcast_to(found.order, shape), np.zeros(shape[0], dtype=bool)
-    limit, tuned = _values(draws, found.effort)
+        shape = (len(draws["alpha"]), found.order.size)
+        return np.broadcast_to(found.order, shape), np.zeros((shape[0], shape[1] - 1), dtype=bool)
+    limit, tuned = (value[:, found.order] for value in _values(draws, found.effort))
     orders = ordered(limit, tuned, found.rule)
-    ties = _ties(limit, tuned, orders, found.rule).sum(axis=1)
-    return orders, ties > 0
+    return found.order[orders], _ties(limit, tuned, orders, found.rule)
 
 
 def ordered(limit: FloatArray, tuned: FloatArray, rule: str) -> IntArray:
-    """Positions (..., n), best first."""
+    """Positions (..., n), best first; those that tie as they are listed."""
     keys = (-tuned, -limit) if rule == "limit" else (-tuned,)
     return np.lexsort(keys, axis=-1)
 
@@ -236,25 +249,29 @@ def _ties(limit: FloatArray, tuned: FloatArray, order: IntArray, rule: str) -> N
 
 def _given(names: tuple[str, ...], order: Sequence[str]) -> IntArray:
     wanted = [str(name) for name in order]
-    if missing := [name for name in names if name not in wanted]:
-        raise UsageError(
-            f"`capability` must list all developers, best first; {', '.join(missing[:NAMES_SHOWN])} missing"
-        )
     place = {name: k for k, name in enumerate(names)}
     if unknown := [name for name in wanted if name not in place]:
-        raise UsageError(f"`capability` names no developer: {', '.join(unknown[:NAMES_SHOWN])}")
+        raise UsageError(
+            f"`capability` names no developer: {listed(unknown, NAMES_SHOWN)}", hint=f"there are: {listed(names, 10)}"
+        )
+    if missing := [name for name in names if name not in wanted]:
+        raise UsageError(f"`capability` must list all developers, best first; {listed(missing, NAMES_SHOWN)} missing")
     if twice := [name for name, times in Counter(wanted).items() if times > 1]:
         raise UsageError(f"`capability` names {twice[0]} twice")
     return np.array([place[name] for name in wanted], dtype=np.intp)
 
 
-def _agreement(order: IntArray, worlds: IntArray) -> tuple[FloatArray, float, float]:
+def _agreement(order: IntArray, worlds: IntArray, ties: NDArray[np.bool_]) -> tuple[FloatArray, float, float]:
     """Shares of draws (n - 1,) with neighbours in the same order, with the whole order, and the mean Kendall tau."""
-    place = -capability_of(worlds)[:, order]
-    above = (place[:, :-1] < place[:, 1:]).mean(axis=0)
+    rank = np.concatenate([np.zeros((len(worlds), 1)), np.cumsum(~ties, axis=1)], axis=1)  # tied share one
+    place = np.empty(worlds.shape)
+    np.put_along_axis(place, worlds, rank, axis=1)
+    place = place[:, order]
+    above = (1 + np.sign(np.diff(place, axis=1)).mean(axis=0)) / 2
     upper, lower = np.triu_indices(order.size, 1)
     tau = np.sign(place[:, lower] - place[:, upper]).mean()
-    return above, float((worlds == order).all(axis=1).mean()), float(tau)
+    same = (worlds == order).all(axis=1) & ~ties.any(axis=1)
+    return above, float(same.mean()), float(tau)
 
 
 def _some(names: tuple[str, ...], which: IntArray) -> str:

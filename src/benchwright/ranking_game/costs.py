@@ -104,13 +104,13 @@ class FunctionCosts:
             at = np.concatenate([np.linspace(0.0, free, 9), free + PROBES[1:]])
             values = made.cost(np.full(at.size, i), at)
             if np.isnan(values).any() or values.min() < 0:
-                raise UsageError(f"cost of developer {i} must be >= 0, got {values.min():g}")
+                raise UsageError(f"cost of developer {i + 1} must be >= 0, got {values.min():g}")
             if values[:9].any():
-                raise UsageError(f"cost of developer {i} must be 0 up to its free effort {free:g}")
+                raise UsageError(f"cost of developer {i + 1} must be 0 up to its free effort {free:g}")
             if (stuck := np.flatnonzero(np.diff(values[8:]) <= 0)).size:
                 raise UsageError(
-                    f"cost of developer {i} must strictly increase beyond its free effort {free:g}, but does not from"
-                    f" {at[8 + stuck[0]]:g} to {at[9 + stuck[0]]:g}",
+                    f"cost of developer {i + 1} must strictly increase beyond its free effort {free:g}, but does not"
+                    f" from {at[8 + stuck[0]]:g} to {at[9 + stuck[0]]:g}",
                     hint="say up to where effort is free with `free_effort`",
                 )
         return made

@@ -145,7 +145,7 @@ class GameSolution:
         import polars as pl
 
         rows = [row.to_dict(self.game) for row in self.just_overtake]
-        kinds = {"rank": pl.Int64} | dict.fromkeys(("developer", "over"), pl.String)
+        kinds: dict[str, Any] = {"rank": pl.Int64} | dict.fromkeys(("developer", "over"), pl.String)
         kinds |= dict.fromkeys(("pays", "zero_effort_pays"), pl.Boolean)
         return pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64) for name in rows[0]})
 
@@ -381,7 +381,9 @@ def _regret(result: GameSolution, profile: FloatArray) -> str:
 
 
 def _undecided(common: dict[str, Any], reason: str, given: Sequence[FloatArray]) -> GameSolution:
-    told = [f"the largest gain from leaving {p.tolist()} is {max_regret(common['game'], p):g}" for p in given]
+    game = common["game"]
+    sure = "at least " if game.ties == "shared" and not game.curves.strict else ""  # ties on plateaus are left aside
+    told = [f"the largest gain from leaving {p.tolist()} is {sure}{max_regret(game, p):g}" for p in given]
     return GameSolution(pure_equilibrium="undecided", reason=reason, **common | {"notes": (*common["notes"], *told)})
 
 

@@ -49,9 +49,9 @@ class FiniteGame:
     >>> print(solve_finite(game))
     Finite ranking game of 2 developers, 16 profiles, exact arithmetic (tolerance 0)
       (3, 3): a pure equilibrium, weak; payoffs 0, 0
-      mixed: developer 0 (1/3, 0, 0, 2/3), developer 1 (1/3, 0, 0, 2/3); payoffs 1/10, 1/10
-      mixed: developer 0 (1/3, 0, 0, 2/3), developer 1 (0, 0, 0, 1); payoffs 0, 1/10
-      mixed: developer 0 (0, 0, 0, 1), developer 1 (1/3, 0, 0, 2/3); payoffs 1/10, 0
+      mixed: developer 1 (1/3, 0, 0, 2/3), developer 2 (1/3, 0, 0, 2/3); payoffs 1/10, 1/10
+      mixed: developer 1 (1/3, 0, 0, 2/3), developer 2 (0, 0, 0, 1); payoffs 0, 1/10
+      mixed: developer 1 (0, 0, 0, 1), developer 2 (1/3, 0, 0, 2/3); payoffs 1/10, 0
     """
 
     rewards: Row
@@ -79,7 +79,7 @@ class FiniteGame:
             for i, row in enumerate(table):
                 if len(row) != len(efforts[i]):
                     raise UsageError(
-                        f"`{name}` must hold one entry a level, {len(efforts[i])} for developer {i}, got {len(row)}"
+                        f"`{name}` must hold one entry a level, {len(efforts[i])} for developer {i + 1}, got {len(row)}"
                     )
         if (least := min(map(min, costs))) < 0:
             raise UsageError(f"`costs` must be >= 0, got {float(least):g}")

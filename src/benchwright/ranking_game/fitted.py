@@ -78,8 +78,8 @@ def fitted_game(
         c(e) = e by default; where they differ, in the order of ``names``.
     capability : "limit", "tuned" or names, best first
     draws : mapping of (B, n) arrays, optional
-        A draw with parameters outside the form (beta at 0, L not below U), or in which two capabilities tie, makes no
-        game: ``left_out`` counts them.
+        A draw with parameters outside the form (beta at 0, L not below U) makes no game: ``left_out`` counts them.
+        Developers whose capabilities tie in a draw stand there as in the fit.
 
     Examples
     --------
@@ -101,16 +101,16 @@ def fitted_game(
 
     if draws is None:
         return FittedGame(game(values, order.capability), order, (), {})
-    kept, left_out = _usable(draws, order)
+    kept, left_out = _usable(draws, len(order.names))
     power = capability_of(draw_orders(kept, order)[0])
     worlds = tuple(game({name: kept[name][b] for name in PARAMETERS}, power[b]) for b in range(power.shape[0]))
     return FittedGame(game(values, order.capability), order.over(kept), worlds, left_out)
 
 
-def _usable(draws: Mapping[str, Any], order: CapabilityOrder) -> tuple[dict[str, FloatArray], dict[str, int]]:
+def _usable(draws: Mapping[str, Any], n: int) -> tuple[dict[str, FloatArray], dict[str, int]]:
     """Draws that make a game (B', n), and how many do not, by the first reason of each."""
     values = {name: np.asarray(draws[name], dtype=np.float64) for name in PARAMETERS}
-    shape, n = values["alpha"].shape, len(order.names)
+    shape = values["alpha"].shape
     for name, value in values.items():
         if value.shape != shape or value.ndim != 2 or shape[1] != n:
             raise UsageError(f"`draws` must hold arrays (B, {n}), one row a draw, got {value.shape} for {name}")
@@ -119,7 +119,6 @@ def _usable(draws: Mapping[str, Any], order: CapabilityOrder) -> tuple[dict[str,
         "a parameter is not finite": ~np.isfinite(np.stack(list(values.values()))).all(axis=(0, 2)),
         "beta is not above 0": (values["beta"] <= 0).any(axis=1),
         "bounds are not 0 <= L < U <= 1": ((lower < 0) | (lower >= upper) | (upper > 1)).any(axis=1),
-        "the capabilities of two developers tie": draw_orders(values, order)[1],
     }
     good, told = np.ones(shape[0], dtype=bool), {}
     for reason, bad in faults.items():

@@ -150,13 +150,13 @@ class PowerLawCurves:
         order = np.arange(n, 0, -1, dtype=np.float64) if self.capability is None else self.capability
         clean["capability"] = per_developer("capability", order, n)
         if (bad := np.flatnonzero(clean["beta"] <= 0)).size:
-            raise UsageError(f"`beta` must be > 0, got {clean['beta'][bad[0]]:g} for developer {bad[0]}")
+            raise UsageError(f"`beta` must be > 0, got {clean['beta'][bad[0]]:g} for developer {bad[0] + 1}")
         wrong = (clean["lower"] < 0) | (clean["lower"] >= clean["upper"]) | (clean["upper"] > 1)
         if (bad := np.flatnonzero(wrong)).size:
             i = bad[0]
             raise UsageError(
                 f"scores need 0 <= L < U <= 1, got L = {clean['lower'][i]:g}, U = {clean['upper'][i]:g}"
-                f" for developer {i}"
+                f" for developer {i + 1}"
             )
         for name, value in clean.items():
             object.__setattr__(self, name, value)
@@ -269,7 +269,9 @@ class FunctionCurves:
         ):
             if wrong.any():
                 step, i = (int(k) for k in np.argwhere(wrong)[0])
-                raise UsageError(f"score of developer {i} {reason}, got {values[step, i]:g} at effort {PROBES[step]:g}")
+                raise UsageError(
+                    f"score of developer {i + 1} {reason}, got {values[step, i]:g} at effort {PROBES[step]:g}"
+                )
 
     @property
     def capability(self) -> FloatArray:

@@ -24,8 +24,8 @@ TIE_RULES: tuple[TieRule, ...] = ("capability", "shared")
 
 
 def developer_name(names: tuple[str, ...] | None, position: int) -> str:
-    """The user's name of a developer, or ``developer 2``."""
-    return f"developer {position}" if names is None else names[position]
+    """The user's name of a developer, or ``developer 1`` and so on."""
+    return f"developer {position + 1}" if names is None else names[position]
 
 
 @dataclass(frozen=True, eq=False)

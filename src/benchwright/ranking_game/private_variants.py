@@ -17,6 +17,7 @@ from scipy.stats import norm
 from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
+from benchwright.panel.names import shown
 from benchwright.ranking_game.input_columns import ITEM_SUBMISSIONS, SUBMISSIONS
 
 if TYPE_CHECKING:
@@ -143,11 +144,11 @@ class VariantReport:
         lines = [f"{'developer':<20} {'variants':>8} {'best':>8} {'mean':>8} {'luck':>8} {'lead':>8}  explained by"]
         for i, name in enumerate(self.developers):
             told = "" if self.explained_by[i] is None else f"{self.explained_by[i]} variants"
-            lines.append(
-                f"{name:<20} {self.variants[i]:>8} {self.best[i]:>8.4f} {self.mean[i]:>8.4f} {self.lift[i]:>8.4f} "
-                f"{self.lead[i]:>8.4f}  {told}".rstrip()
-            )
-        return "\n".join([*lines, f"order by mean: {', '.join(self.by_mean)}", *(f"  {note}" for note in self.notes)])
+            lead = "" if np.isnan(self.lead[i]) else f"{self.lead[i]:.4f}"
+            figures = " ".join(f"{part[i]:>8.4f}" for part in (self.best, self.mean, self.lift))
+            lines.append(f"{shown(name):<20} {self.variants[i]:>8} {figures} {lead:>8}  {told}".rstrip())
+        order = ", ".join(map(shown, self.by_mean))
+        return "\n".join([*lines, f"order by mean: {order}", *(f"  {note}" for note in self.notes)])
 
     def to_frame(self) -> pl.DataFrame:
         """One row a developer."""
@@ -185,14 +186,14 @@ def report_variants(submissions: pl.DataFrame) -> VariantReport:
     found = []
     for (name,), group in submissions.group_by(["developer"], maintain_order=True):
         score, items = (group[column].cast(float).to_numpy() for column in ("score", "n_items"))
-        shown = group["public"].cast(bool).fill_null(False).to_numpy()
+        public = group["public"].cast(bool).fill_null(False).to_numpy()
         if not (np.isfinite(score) & (score >= 0) & (score <= 1)).all():
             raise DataError(f"{name}: scores must lie in [0, 1], got {score.tolist()}")
-        if not (np.isfinite(items) & (items >= 1)).all():
-            raise DataError(f"{name}: `n_items` must be at least 1, got {items.tolist()}")
+        if not (np.isfinite(items) & (items >= 1) & (items % 1 == 0)).all():
+            raise DataError(f"{name}: `n_items` must be whole numbers, at least 1, got {items.tolist()}")
         middle = float(np.median(score))
         sigma = float(np.sqrt(middle * (1 - middle) / np.median(items)))
-        found.append(_Developer(str(name), score, shown, sigma, sigma * expected_maximum(score.size), sigma))
+        found.append(_Developer(str(name), score, public, sigma, sigma * expected_maximum(score.size), sigma))
     return _report(found, ("luck of independent variants, each with the binomial noise of its items",))
 
 
@@ -235,16 +236,16 @@ def report_item_variants(scores: pl.DataFrame, *, rng: np.random.Generator, repl
         x = common.drop("doc_id").to_numpy().T.astype(np.float64)
         if not (np.isfinite(x) & (x >= 0) & (x <= 1)).all():
             raise DataError(f"{name}: scores must lie in [0, 1]")
-        shown = np.ones(x.shape[0], dtype=bool)
+        public = np.ones(x.shape[0], dtype=bool)
         if "public" in group.columns:
-            shown = (
+            public = (
                 group.group_by("variant", maintain_order=True).first()["public"].cast(bool).fill_null(False).to_numpy()
             )
         mean = x.mean(axis=1)
         sigma = float(x[int(np.argsort(mean, kind="stable")[mean.size // 2])].std() / np.sqrt(x.shape[1]))
         lift = panel_lift(x, rng=rng, replicates=replicates) if mean.size > 1 else 0.0
         luck = lift / expected_maximum(mean.size) if mean.size > 1 else sigma
-        found.append(_Developer(str(name), mean, shown, sigma, lift, luck))
+        found.append(_Developer(str(name), mean, public, sigma, lift, luck))
     return _report(found, tuple(notes))
 
 

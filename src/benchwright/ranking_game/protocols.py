@@ -7,7 +7,7 @@ Intervals resample models; copies of one model count as tied in both tasks, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.stats import false_discovery_control, norm, rankdata
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
 from benchwright.errors import DataError, UsageError
+from benchwright.panel.names import shown
 from benchwright.ranking_game import _agreement as numbers
 
 if TYPE_CHECKING:
@@ -50,11 +51,15 @@ def kendall_tau(first: Any, second: Any) -> Tau:
     return Tau(value if np.isfinite(value) else None, int(seen.sum()), int((~seen).sum()))
 
 
+LARGEST = 1e100  # of a score: squares of larger ones overflow
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTables:
     """Scores of n models on T tasks under both protocols, higher better; NaN where missing.
 
     ``direct``, ``tuned`` and their standard errors are (T, n); tasks on which lower was better have their sign turned.
+    ``notes`` say what was left out.
     """
 
     models: tuple[str, ...]
@@ -63,6 +68,7 @@ class ScoreTables:
     tuned: FloatArray
     direct_stderr: FloatArray
     tuned_stderr: FloatArray
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape = len(self.tasks), len(self.models)
@@ -70,13 +76,21 @@ class ScoreTables:
             table = _table(name, getattr(self, name))
             if table.shape != shape:
                 raise UsageError(f"`{name}` must have shape {shape}, tasks by models, got {table.shape}")
+            if (huge := table[np.abs(table) > LARGEST]).size:
+                raise DataError(f"`{name}` must be at most {LARGEST:g} in size, got {huge[0]:g}", hint="is it a score?")
             object.__setattr__(self, name, table)
 
     def complete(self) -> ScoreTables:
         """The tasks for which every model has a score under both protocols."""
         kept = np.flatnonzero(np.isfinite(self.direct).all(axis=1) & np.isfinite(self.tuned).all(axis=1))
-        tables = (getattr(self, name)[kept] for name in ("direct", "tuned", "direct_stderr", "tuned_stderr"))
-        return ScoreTables(self.models, tuple(self.tasks[int(k)] for k in kept), *tables)
+        return replace(
+            self,
+            tasks=tuple(self.tasks[int(k)] for k in kept),
+            direct=self.direct[kept],
+            tuned=self.tuned[kept],
+            direct_stderr=self.direct_stderr[kept],
+            tuned_stderr=self.tuned_stderr[kept],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +130,7 @@ class ProtocolComparison:
     testable: int
     level: float
     replicates: int
+    notes: tuple[str, ...]
 
     def __str__(self) -> str:
         low, high = self.gain_interval
@@ -127,14 +142,14 @@ class ProtocolComparison:
             f"  first component {self.shares[0, 0]:.4f} -> {self.shares[1, 0]:.4f} of the variance",
             f"  order turned beyond noise: {self.reversals:,} of {self.testable:,} pairs of models and tasks",
             *(
-                f"  {self.models[int(i)]:<40} rank {self.rank[i, 0]:g} -> {self.rank[i, 1]:g} "
+                f"  {shown(self.models[int(i)]):<40} rank {self.rank[i, 0]:g} -> {self.rank[i, 1]:g} "
                 f"(move {self.move[i]:+g} [{self.move_interval[i, 0]:g}, {self.move_interval[i, 1]:g}])"
                 for i in moves
             ),
         ]
         if self.dropped_tasks:
-            lines.append(f"  not every model has a score on {', '.join(self.dropped_tasks)}: left out here")
-        return "\n".join(lines)
+            lines.append(f"  not every model has a score on {', '.join(map(shown, self.dropped_tasks))}: left out here")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     def to_frame(self) -> pl.DataFrame:
         """One row a model: ranks, move, interval."""
@@ -172,6 +187,7 @@ class ProtocolComparison:
             "reversals_tested": self.testable,
             "level": self.level,
             "replicates": self.replicates,
+            "notes": self.notes,
         }
         return {key: json_safe(value) for key, value in record.items()}
 
@@ -245,6 +261,7 @@ def compare_protocols(
         testable=testable,
         level=level,
         replicates=replicates,
+        notes=tables.notes,
     )
 
 

@@ -8,7 +8,7 @@ strictly increase on the range used, c_w(k(0)) < G and c_s(xbar) <= G, the equil
     w:  0 with probability 1 - c_s(xbar)/G, else F(k(x)) = 1 - (c_s(xbar) - c_s(x)) / G.
 
 Where the curve of w reaches its maximum before that, xbar is the effort with which s has that score, and F has a
-further atom 1 - c_w(k(xbar-))/G there.
+further atom 1 - c_w(k(xbar-))/G there. Where that is the maximum of s too, s wins the tie if it is the more capable.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright.ranking_game.costs import FunctionCosts
+from benchwright.ranking_game.forms import SCORE_SLACK, IntArray
 from benchwright.ranking_game.game import RankingGame
 
 QUADRATURE = 200
 CHECKED = 1001  # efforts at which callables are checked
+NEAR = 1e-6  # part of an effort by which a curve that reaches its maximum is below it before
 SATURATED = 1e-6  # an atom at the maximum below this is rounding
 
 
@@ -59,9 +61,10 @@ def race_of_two(game: RankingGame) -> RaceOfTwo | str:
 
     limit = costs.budget(w, np.array([gap]))
     low, high = curves.overtake(s, w, limit, delta)
-    if not (price(zero)[0] < gap and np.isfinite(high[0])):
+    level = not np.isfinite(high[0]) and _levels(game, s, low, w, limit)
+    if not (price(zero)[0] < gap and (level or np.isfinite(high[0]))):
         return "overtaking does not pay, or one developer cannot answer the other"
-    xbar = (low + high) / 2
+    xbar = low if level else (low + high) / 2
     reach, atom = float(costs.cost(s, xbar)[0]), 1 - float(price(low)[0]) / gap
     if not reach <= gap:
         return "the developer ahead would have to spend more than the reward gap"
@@ -99,3 +102,11 @@ def race_of_two(game: RankingGame) -> RaceOfTwo | str:
         overtaken=overtaken,
         conditions=tuple(conditions),
     )
+
+
+def _levels(game: RankingGame, s: IntArray, effort: FloatArray, w: IntArray, limit: FloatArray) -> bool:
+    """Whether ``s`` reaches its maximum at ``effort``, and not in the limit, and w has that score at ``limit``."""
+    curves, delta = game.curves, game.tune_before_test
+    if curves.strict or curves.lead(s, effort * (1 - NEAR), w, limit, delta)[1][0] >= -2 * SCORE_SLACK:
+        return False
+    return bool(curves.key(s, delta + 2 * effort + 1)[0] == curves.key(w, delta + limit)[0])

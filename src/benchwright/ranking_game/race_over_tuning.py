@@ -153,7 +153,7 @@ def race_over_tuning(
             if faced := _at_rest(solution):
                 method, spend[k], shown[k] = REST, 0.0, [*faced, 0.0, 0.0]
             else:
-                reason = "equilibria publish different orders"
+                reason = "equilibria may publish different orders"
         elif solution.pure_equilibrium == "none":
             try:
                 race = arms_race(here, cells=cells, target=target)
@@ -183,7 +183,10 @@ def race_over_tuning(
 def _at_rest(solution: GameSolution) -> tuple[float, float, float] | None:
     """Wrong order, wrong first and Kendall tau with nobody paying; None where equilibria may publish several orders."""
     game = solution.game
-    if not solution.unique and (np.diff(game.rewards) == 0).any():
+    crossed = not np.array_equal(solution.published_order, game.order)
+    # outside the criterion other equilibria are not ruled out
+    open_ended = not game.curves.strict and (crossed or np.ptp(game.costs.free) > 0)
+    if open_ended or (not solution.unique and (np.diff(game.rewards) == 0).any()):
         return None
     place = np.argsort(game.order)[list(solution.published_order)]  # place in capability, by published rank
     pairs = np.sign(place - place[:, None])[np.triu_indices(game.n, 1)]

@@ -24,7 +24,8 @@ def max_regret(game: RankingGame, efforts: Any) -> float:
     """Return the supremum of any developer's gain from changing its effort alone, in reward.
 
     0 where no gain exceeds 1e-12 times the greatest reward or cost. Scores that double precision cannot tell apart
-    count as equal.
+    count as equal. A tie on a plateau counts where the more capable wins it; what a shared one is worth does not, so
+    that with shared ties and curves not known to increase strictly the figure is a lower bound.
 
     Parameters
     ----------
@@ -87,6 +88,12 @@ def _gains_more(
     effort = game.costs.budget(i[able], amount[able])
     rank = r[able]
     rival = order[np.minimum(rank + (rank >= place[i[able]]), game.n - 1)]  # the r-th best of the others
-    lead, _ = game.curves.lead(i[able], effort, rival, efforts[rival], game.tune_before_test)
-    result[able] = (rank == game.n - 1) | (lead > 0)
+    least, most = game.curves.lead(i[able], effort, rival, efforts[rival], game.tune_before_test)
+    beaten = least > 0
+    if game.ties == "capability" and not game.curves.strict:  # a tie on a plateau may be cheaper than a lead
+        capability = game.curves.capability
+        near = np.flatnonzero(~beaten & (most >= 0) & (capability[i[able]] > capability[rival]))
+        mine = game.curves.key(i[able][near], game.tune_before_test + effort[near])
+        beaten[near] = mine == game.curves.key(rival[near], game.tune_before_test + efforts[rival[near]])
+    result[able] = (rank == game.n - 1) | beaten
     return result

@@ -6,9 +6,9 @@ if
     v_j(Delta + e0) - v_i(Delta + b_ij) >= 0    for all pairs j < i,
 
 the criterion of ``equilibrium`` with the cost inverted in place of the curve: then there is a pure equilibrium, and it
-publishes the order of capability. (Where i scores above j for free, the left side is below 0.) Each pair's range of
-Delta is cut into cells until bounds settle the sign on each (``cells``), so no interval is missed between points of a
-grid. Ends are found to a relative 1e-10.
+publishes the order of capability, up to ranks of equal reward. (Where i scores above j for free, the left side is below
+0.) Each pair's range of Delta is cut into cells until bounds settle the sign on each (``cells``), so no interval is
+missed between points of a grid. Ends are found to a relative 1e-10.
 """
 
 from __future__ import annotations
@@ -65,13 +65,15 @@ class Threshold:
     stable_intervals, undecided_intervals : tuple of (low, high)
         What is neither is unstable.
     crossed_intervals : tuple of (low, high)
-        Where scores at free effort do not surely follow the order of capability: what C1 rules out.
+        Where scores at free effort do not surely follow the order of capability: what C1 rules out. Such levels are
+        not stable, unless only ranks of equal reward are out of order.
     binding_pair : (developer, over) or None
         Positions of the pair whose jump pays just below Delta*, or at delta_max where that is not stable.
     interval_ends : tuple of (delta, developer, over)
         The pair that turns at each end of a stable interval inside the range.
     margin_bound : float, reward
         Where nothing is stable: the least margin c - gap over all pairs is at most this, at every level searched.
+        NaN where it was not searched, as by ``benchwright game`` with more than 100 models.
     growth_exponent : float
         beta_j / beta_i of the binding pair of power-law curves with the same bounds: its required effort grows like
         Delta to this power. NaN elsewhere.
@@ -242,6 +244,9 @@ class _Pairs:
     other: IntArray
     gap: FloatArray
 
+    def only(self, some: Any) -> _Pairs:
+        return _Pairs(self.who[some], self.other[some], self.gap[some])
+
 
 def _pairs(game: RankingGame) -> _Pairs:
     lower, upper = np.tril_indices(game.n, -1)
@@ -279,18 +284,20 @@ def _margin_bound(game: RankingGame, pairs: _Pairs, cells: Cells, top: float) ->
     """
     if isinstance(game.curves, TranslationCurves):  # the margin does not depend on the level
         return scan(game, game.order, game.costs.free).binding.margin
+    levels = np.concatenate([[0.0], np.geomspace(min(1e-2, top / 2), top, LEVELS_OF_BOUND)])[:, None]
+    needed, _ = game.curves.overtake(pairs.who, pairs.other, game.costs.free[pairs.other], levels)
+    margin = game.costs.cost(pairs.who, needed) - pairs.gap
     bad = cells.verdict == UNSTABLE
     alone = [k for k in np.unique(cells.which) if _covers(cells, bad & (cells.which == k), top)]
     if alone:  # one pair that pays at all levels bounds the margin, and is quicker
-        k = max(alone, key=lambda pair: float(pairs.gap[pair]))
-        pairs = _Pairs(pairs.who[[k]], pairs.other[[k]], pairs.gap[[k]])
-    levels = np.concatenate([[0.0], np.geomspace(min(1e-2, top / 2), top, LEVELS_OF_BOUND)])[:, None]
-    needed, _ = game.curves.overtake(pairs.who, pairs.other, game.costs.free[pairs.other], levels)
-    least, most = float((game.costs.cost(pairs.who, needed) - pairs.gap).min(axis=1).max()), 0.0
+        k = min(alone, key=lambda pair: float(margin[:, pair].max()))
+        pairs, margin = pairs.only([k]), margin[:, [k]]
+    least, most = float(margin.min(axis=1).max()), 0.0
     width = BOUND_WIDTH * abs(least)
     tried = least + width
     while most - least > width:
-        found = settle(game.curves, _jumps_asked(game, pairs, raised=tried), top, limit=CELLS_OF_BOUND)
+        some = pairs.only(pairs.gap + tried > 0)  # the others' margins are never below
+        found = settle(game.curves, _jumps_asked(game, some, raised=tried), top, limit=CELLS_OF_BOUND)
         if _covers(found, found.verdict == UNSTABLE, top):
             most = tried
         else:

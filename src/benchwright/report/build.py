@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from benchwright._staging import Output
 from benchwright.auditing.items import column_metadata
 from benchwright.errors import DataError, Fault, NoWeightsError
+from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.source_file import SourceFile, read_source
-from benchwright.ranking_game.inputs import GameResult
 from benchwright.report.contents import AuditReport
 from benchwright.report.page import Page
 from benchwright.report.page_audit import audit_page

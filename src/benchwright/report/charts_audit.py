@@ -13,7 +13,9 @@ from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, Noi
 from benchwright.report.style import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, RED, SKY, Chart, rule_at, themed
 
 CURVE_POINTS = 400
+COMMON = 0.1  # share of items from which an activity shows its interval on the map
 LABELLED = 3  # bubbles that carry their name; the others show it on hover
+FRAME = (0.8, 5.2)  # of the map, on the scale from 1 to 5
 LEFT, RIGHT = 2.0, 4.0  # names near an edge of the map grow inwards
 LEFT_ALIGNED: Literal["left"] = "left"
 CENTRED: Literal["center"] = "center"
@@ -28,8 +30,8 @@ QUADRANT_NAMES = {
 }
 
 
-def activity_map(welfare: WelfareAudit, framing: str, threshold: float) -> Chart:
-    """Bubbles of activities: value under both framings, area = share of items that load on it."""
+def activity_map(welfare: WelfareAudit, framing: str, threshold: float, intervals: pl.DataFrame | None = None) -> Chart:
+    """Bubbles of activities: value under both framings, area = share of items that load on it, intervals of values."""
     slider = alt.param(
         name=f"threshold_{framing}",
         value=threshold,
@@ -41,15 +43,20 @@ def activity_map(welfare: WelfareAudit, framing: str, threshold: float) -> Chart
         f"datum.auto >= {tau} ? (datum.aug >= {tau} ? '{GREEN}' : '{BLUE}') : "
         f"(datum.aug >= {tau} ? '{ORANGE}' : '{RED}')"
     )
-    scale = alt.Scale(domain=[0.8, 5.2], nice=False)
+    scale = alt.Scale(domain=list(FRAME), nice=False)
     ticks = alt.Axis(values=[1, 2, 3, 4, 5], format="d")
+    titles = (
+        ("workers want it automated (1 to 5)", "workers want help with it (1 to 5)")
+        if welfare.says_workers
+        else ("value under automation (1 to 5)", "value under augmentation (1 to 5)")
+    )
     base = alt.Chart(data)
     bubbles = (
         base.transform_calculate(fill=colour)
         .mark_circle(opacity=0.78, stroke=INK, strokeWidth=0.6)
         .encode(
-            x=alt.X("auto:Q", scale=scale, axis=ticks, title="workers want it automated (1 to 5)"),
-            y=alt.Y("aug:Q", scale=scale, axis=ticks, title="workers want help with it (1 to 5)"),
+            x=alt.X("auto:Q", scale=scale, axis=ticks, title=titles[0]),
+            y=alt.Y("aug:Q", scale=scale, axis=ticks, title=titles[1]),
             size=alt.Size(
                 "share:Q",
                 title="share of items",
@@ -84,7 +91,24 @@ def activity_map(welfare: WelfareAudit, framing: str, threshold: float) -> Chart
         cuts.encode(x=alt.X("at:Q", scale=scale)),
         cuts.encode(y=alt.Y("at:Q", scale=scale)),
     )
-    return themed(alt.layer(*lines, bubbles, *names).add_params(slider), height=430)
+    bars: tuple[alt.Chart, ...] = ()
+    if intervals is not None:
+        common = welfare.activities.filter(pl.col(framing) >= COMMON)
+        bars = _crosses(common.join(intervals, on="activity"), scale)
+    return themed(alt.layer(*lines, *bars, bubbles, *names).add_params(slider), height=430)
+
+
+def _crosses(values: pl.DataFrame, scale: alt.Scale) -> tuple[alt.Chart, alt.Chart]:
+    """Return the intervals of values under both framings, cut at the frame."""
+    low, high = FRAME
+    ends = [f"{name}_{end}" for name in ("auto", "aug") for end in ("lo", "hi")]
+    base = alt.Chart(values.select("auto", "aug", pl.col(ends).clip(low, high)))
+    base = base.mark_rule(color=GREY, strokeWidth=1, opacity=0.8)
+    x, y = alt.X("auto_lo:Q", scale=scale), alt.Y("aug_lo:Q", scale=scale)
+    return (
+        base.encode(x=x, x2="auto_hi:Q", y=alt.Y("aug:Q", scale=scale)),
+        base.encode(x=alt.X("auto:Q", scale=scale), y=y, y2="aug_hi:Q"),
+    )
 
 
 def welfare_scatter(welfare: WelfareAudit) -> Chart:
@@ -124,7 +148,28 @@ def welfare_scatter(welfare: WelfareAudit) -> Chart:
     )
     line = alt.Chart(front).mark_line(color=INK, interpolate="step-before", strokeWidth=1.5).encode(x=x, y=y)
     rings = alt.Chart(front).mark_point(size=130, color=INK, strokeWidth=1.5).encode(x=x, y=y)
-    return themed(alt.layer(points, line, rings), height=430)
+    return themed(alt.layer(points, line, *_errors(items, x, y), rings), height=430)
+
+
+def _errors(items: pl.DataFrame, x: alt.X, y: alt.Y) -> tuple[alt.Chart, ...]:
+    """Return one standard error either way of the items on the frontier; nothing where none is known."""
+    if not {"w_auto_se", "w_aug_se"} <= set(items.columns):
+        return ()
+    front = (
+        items.filter("on_frontier")
+        .drop_nulls(["w_auto_se", "w_aug_se"])
+        .unique(["w_auto", "w_aug"], maintain_order=True)
+    )
+    ends = {
+        f"{name}_{end}": pl.col(name) + sign * pl.col(f"{name}_se")
+        for name in ("w_auto", "w_aug")
+        for end, sign in (("lo", -1), ("hi", 1))
+    }
+    base = alt.Chart(front.select("w_auto", "w_aug", **ends).sort("w_auto", "w_aug"))
+    base = base.mark_rule(color=INK, strokeWidth=1, opacity=0.5)
+    low_x, low_y = x.copy(), y.copy()
+    low_x.shorthand, low_y.shorthand = "w_auto_lo:Q", "w_aug_lo:Q"
+    return base.encode(x=low_x, x2="w_auto_hi:Q", y=y), base.encode(x=x, y=low_y, y2="w_aug_hi:Q")
 
 
 def welfare_ecdf(welfare: WelfareAudit, contrast: FamilyContrast, column: str, title: str) -> Chart:

@@ -12,9 +12,10 @@ from benchwright.auditing.results import ItemAudit
 from benchwright.board.results import Leaderboard
 from benchwright.config import Config
 from benchwright.estimating.estimates import PanelEstimates
+from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights
-from benchwright.ranking_game.inputs import GameResult
+from benchwright.report.welfare_evidence import WelfareEvidence
 
 OF_WEIGHTS = ("weight", "published_", "averaged_")  # how columns of weights begin
 NO_SCORES = "the source has item statistics but no scores per model, so there is no leaderboard to score again"
@@ -42,6 +43,8 @@ class AuditReport:
         A panel's models under the published weights, None where there are none; then ``no_board`` says why.
     game
         What the ranking game of the same board says, None where none was given.
+    evidence
+        Who judged the items, how far judges agree, what would change the ranking; None without a judge.
     """
 
     source: ItemTables
@@ -54,6 +57,7 @@ class AuditReport:
     board: Leaderboard | None = None
     no_board: str | None = NO_SCORES
     game: GameResult | None = None
+    evidence: WelfareEvidence | None = None
 
     @property
     def items(self) -> pl.DataFrame:
@@ -70,6 +74,8 @@ class AuditReport:
         notes = [*self.audit.notes]
         for section in self.audit.sections.values():
             notes += section.notes
+        if self.evidence is not None:
+            notes += self.evidence.notes
         if self.weights is not None:
             notes += self.weights.notes
         elif self.no_weights is not None:

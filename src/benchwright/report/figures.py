@@ -16,17 +16,18 @@ import altair as alt
 from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
 from benchwright.estimating.estimates import PanelEstimates
-from benchwright.ranking_game.inputs import GameResult
+from benchwright.game_answers.inputs import GameResult
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
 from benchwright.report.contents import AuditReport
 from benchwright.report.figures_game import figures_of_game
 from benchwright.report.figures_weights import board_figures, weight_figures
+from benchwright.report.figures_welfare import evidence_figures
 from benchwright.report.style import WIDTH, Chart
 
 PNG_SCALE = 2.0
 NOT_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
-WIDE = ("welfare-scatter", "cost-quantiles", "noise-quantiles", "score-curves")
+WIDE = ("welfare-scatter", "welfare-changes", "cost-quantiles", "noise-quantiles", "score-curves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ def _figures_of(rows: Iterator[_Row]) -> tuple[Figure, ...]:
 
 def _charts(report: AuditReport) -> Iterator[_Row]:
     yield from _welfare(report)
+    yield from evidence_figures(report)
     improvability, noise = report.audit.improvability, report.audit.noise
     if improvability is not None:
         yield (
@@ -285,22 +287,35 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
         return
     if welfare.activities.height:
         threshold = report.config.welfare.quadrant_threshold
+        intervals = None if report.evidence is None else report.evidence.intervals
+        bars = ""
+        colours = (
+            "Green: workers want it automated and want help; blue: automation only; orange: help only; red: neither."
+            if welfare.says_workers
+            else "Green: valued high under both framings; blue: automation only; orange: help only; red: neither."
+        )
+        if intervals is not None and report.evidence is not None:
+            level = percent(report.evidence.level, 0)
+            bars = (
+                f" Bars: {level} intervals over workers and tasks, of activities that at least "
+                f"{percent(audit_charts.COMMON)} of items load on, cut at the frame."
+            )
         for framing, verb in (("automation", "could take over"), ("augmentation", "could help with")):
             yield (
                 f"activity-map-{framing}",
                 "welfare",
                 f"What the items stand for, asked as: work that a model {verb}",
                 "Each bubble is a kind of work; its area is the share of items whose top activities include it. "
-                "Green: workers want it automated and want help; blue: automation only; orange: help only; red: "
-                "neither. Move the threshold to see how much hangs on it.",
-                audit_charts.activity_map(welfare, framing, threshold),
+                f"{colours} Move the threshold to see how much hangs on it.{bars}",
+                audit_charts.activity_map(welfare, framing, threshold, intervals),
             )
     yield (
         "welfare-scatter",
         "welfare",
         "Welfare of every item, both ways of asking",
         "Up and right is better. The line is the Pareto frontier: no other item matches or beats those on both "
-        "counts and beats them on one. Of more than 2,000 items an even selection is drawn, and the whole frontier.",
+        "counts and beats them on one. Of more than 2,000 items an even selection is drawn, and the whole frontier."
+        + (" Bars: one standard error either way, of items on the frontier." if "w_auto_se" in welfare.items else ""),
         audit_charts.welfare_scatter(welfare),
     )
     if welfare.contrast is not None:

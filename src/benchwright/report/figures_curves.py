@@ -13,7 +13,7 @@ from benchwright._words import first_of, percent
 from benchwright.curves.bootstrap import CurveDraws
 from benchwright.curves.results import CurveFits
 from benchwright.errors import UsageError
-from benchwright.ranking_game.answer import GameAnswer
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.ranking_game.assumptions import Assumptions
 from benchwright.ranking_game.capability import CapabilityOrder
 from benchwright.ranking_game.fitted import curves_of

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from benchwright._words import first_of, percent
-from benchwright.ranking_game.answer import GameAnswer
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.inputs import GameResult
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.game import RankingGame
-from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report import charts_game as charts

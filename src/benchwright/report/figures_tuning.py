@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from benchwright._words import percent
-from benchwright.ranking_game.answer import GameAnswer
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.margins import MarginOverTuning, margin_over_tuning
 from benchwright.ranking_game.threshold import Threshold
@@ -54,7 +54,7 @@ def _margin(
     if draws is not None:
         interval = (float(draws.interval[0]), float(draws.interval[1]))
         level = percent(draws.level, 0)
-        caption += f" The blue band is the {level} interval of the margin over {draws.draws:,} draws"
+        caption += f" The blue band is the range of the margin in {level} of {draws.draws:,} draws"
         if isfinite(interval[0]):
             caption += f", the purple one that of the threshold{_open_end(interval[1])}"
         caption += "."

@@ -16,11 +16,12 @@ from benchwright._words import count, dollars, p_value, percent
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
 from benchwright.estimating.estimates import PanelEstimates
-from benchwright.ranking_game.inputs import GameResult
+from benchwright.game_answers.inputs import GameResult
 from benchwright.report import findings_panel as panel
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings_game import of_game
 from benchwright.report.findings_weights import of_board, of_weights
+from benchwright.report.findings_welfare import of_baseline, of_evidence
 
 FAR_APART = 10.0
 
@@ -36,12 +37,12 @@ class Finding:
 
 def findings(report: AuditReport) -> tuple[Finding, ...]:
     """Return the findings that this report supports, most consequential first."""
-    found: list[Finding] = []
-    found += [Finding(*row) for row in of_weights(report)]
+    found = [Finding(*row) for row in (*of_baseline(report), *of_weights(report))]
     found += [Finding(*row) for row in (*panel.of_models(report), *of_board(report))]
     audit = report.audit
     if audit.welfare is not None:
         found += _welfare(audit.welfare, report.config.welfare.quadrant_threshold)
+        found += [Finding(*row) for row in of_evidence(report)]
     if audit.improvability is not None:
         found += _improvability(audit.improvability)
     if audit.noise is not None:
@@ -65,10 +66,14 @@ def _welfare(welfare: WelfareAudit, threshold: float) -> Iterator[Finding]:
         at = welfare.quadrants.filter(pl.col("threshold") == threshold)
         share = {(unit, name): value for unit, name, value in at.select("unit", "quadrant", "share").iter_rows()}
         total = dict(at.select("unit", "total").unique().iter_rows())
+        high, low = (
+            ("work that people want both automated and helped with", "work that they want neither way")
+            if welfare.says_workers
+            else ("activities that are valued high under both framings", "activities valued low under both")
+        )
         slots = "; ".join(
             f"asked as {unit.removesuffix(' slots')}, {percent(share[unit, 'green'])} of {total[unit]:,} activity "
-            f"slots go to work that people want both automated and helped with, {percent(share[unit, 'red'])} to "
-            "work that they want neither way"
+            f"slots go to {high}, {percent(share[unit, 'red'])} to {low}"
             for unit in ("automation slots", "augmentation slots")
         )
         one = (share["items", "automate"] or 0.0) + (share["items", "augment"] or 0.0)

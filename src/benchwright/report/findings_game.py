@@ -8,11 +8,11 @@ from math import isfinite, isinf
 import numpy as np
 
 from benchwright._words import count, percent
-from benchwright.ranking_game.answer import GameAnswer
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.inputs import GameResult
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.finite import FiniteSolution
 from benchwright.ranking_game.game import RankingGame
-from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.margins import MarginOverTuning
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison

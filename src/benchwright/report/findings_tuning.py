@@ -14,6 +14,10 @@ from benchwright.report.game_words import Developers, number, plain, span
 
 SPANS_NAMED = 3
 LEVELS_NAMED = 6
+CAUTION = (
+    "Shares of draws are no confidence interval: noise moves thresholds up, and where a curve was taken for flat, "
+    "no rise seen does not mean that it cannot rise."
+)
 SETTLED = {  # status -> those of draws that say the same of the threshold
     "stable_everywhere": ("stable_everywhere",),
     "found": ("found", "stable_everywhere"),
@@ -30,26 +34,28 @@ def of_threshold(found: Threshold, draws: ThresholdDraws | None, measured: float
     if draws is None:
         return "game", title, text
     low, high = draws.interval
-    level = percent(draws.level, 0)
+    often = percent(draws.upper_share)
     ends = [f"none up to {number(draws.delta_max)}" if isinf(end) else number(float(end)) for end in (low, high)]
     same = sum(draws.shares.get(status, 0.0) for status in SETTLED.get(found.status, ()))
     if same < draws.level:
         title = "How much common tuning stops it is not settled"
     elif found.status == "found" and isfinite(high):
-        title = f"Common tuning of {number(found.delta)} stops it ({level} interval {ends[0]} to {ends[1]})"
+        title = f"Common tuning of {number(found.delta)} stops it (at most {ends[1]} in {often} of draws)"
     best = int(draws.stable.argmax())
     none = draws.shares.get("none_up_to_max", 0.0) + draws.shares.get("none_proved", 0.0)
-    drawn = f"Over {draws.draws:,} draws the threshold is {ends[0]} to {ends[1]} ({level} interval)"
+    drawn = f"In {often} of {draws.draws:,} draws the threshold is at most {ends[1]}"
+    if isinf(high):
+        drawn = f"In the middle {percent(draws.level)} of {draws.draws:,} draws the threshold is {ends[0]} to {ends[1]}"
     if isinf(low):
         drawn = f"Of {draws.draws:,} draws {percent(none)} have no threshold up to {number(draws.delta_max)}"
     elif none > 0:
         drawn += f"; {percent(none)} have none"
     undecided = draws.shares.get("undecided", 0.0)
     drawn += f"; in {percent(undecided)} it is not decided" if undecided > 0 else ""
-    surest = (
-        f"The level most surely stable is {number(float(draws.deltas[best]))}, in {percent(float(draws.stable[best]))}"
-    )
-    return "game", title, f"{text} {drawn}. {surest} of draws."
+    often_stable = float(draws.stable[best])
+    surest = f"Surest is level {number(float(draws.deltas[best]))}, stable in {percent(often_stable)} of draws."
+    surest = surest if often_stable > 0 else "No level is stable in any draw."
+    return "game", title, f"{text} {drawn}. {surest} {CAUTION}"
 
 
 def _of_fit(found: Threshold, say: Developers) -> tuple[str, str]:

@@ -24,14 +24,14 @@ class Section:
 class Page:
     """A report in reading order.
 
-    ``banner`` is a warning above all else, None where there is none; ``choices`` introduces the assumptions,
+    ``banners`` are warnings above all else, each a few words and a sentence; ``choices`` introduces the assumptions,
     ``provenance`` are the paragraphs under the files that were read.
     """
 
     title: str
     heading: str
     subtitle: str
-    banner: str | None
+    banners: tuple[tuple[str, str], ...]
     findings: tuple[Finding, ...]
     sections: tuple[Section, ...]
     tables: tuple[ReportTable, ...]

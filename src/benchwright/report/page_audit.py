@@ -8,6 +8,7 @@ from benchwright._words import count
 from benchwright.logs.item_tables import SECTIONS
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings
+from benchwright.report.findings_welfare import baseline_text
 from benchwright.report.page import Page, Section
 from benchwright.report.page_game import game_assumptions, game_notes, game_section
 from benchwright.report.tables import tables
@@ -41,6 +42,11 @@ HEADINGS = {
         "the assumptions listed below; change them in benchwright.toml.",
     ),
 }
+OWN_VALUES = (
+    "A judge named, for each item, the activities it resembles; each activity has a value from 1 to 5, given with the "
+    "activities. An item's welfare is the value of its activities, the first counting most, once as automation and "
+    "once as augmentation."
+)
 RANKED = ("models", "tasks")
 SIMULATED = "This is the built-in example. Its tasks, activities and figures are invented; nothing here was measured."
 CHOICES = (
@@ -62,7 +68,7 @@ def audit_page(report: AuditReport) -> Page:
         title=f"Benchmark audit: {report.source.name}",
         heading="What does this benchmark reward?",
         subtitle=f"An audit of {report.source.name}{weighed if report.weights is not None else ''}.",
-        banner=_banner(report),
+        banners=tuple(_banners(report)),
         findings=findings(report),
         sections=tuple(_sections(report)),
         tables=tables(report),
@@ -75,17 +81,21 @@ def audit_page(report: AuditReport) -> Page:
     )
 
 
-def _banner(report: AuditReport) -> str | None:
-    """Return the warning that data are simulated, None where they are not."""
-    if not report.source.simulated:
-        return None
-    return SIMULATED if report.game is None else f"{SIMULATED} The ranking game alone is no part of it."
+def _banners(report: AuditReport) -> Iterator[tuple[str, str]]:
+    """Yield the warnings that data are simulated, and that lists of activities come from no model."""
+    if report.source.simulated:
+        apart = "" if report.game is None else " The ranking game alone is no part of it."
+        yield "Simulated data.", f"{SIMULATED}{apart}"
+    if report.evidence is not None and report.evidence.baseline:
+        yield "Baseline, no judge.", baseline_text(report.evidence)
 
 
 def _sections(report: AuditReport) -> Iterator[Section]:
     present = {*report.audit.sections, *(("weights",) if report.weights is not None else ())}
     present |= set() if report.estimates is None else {"models"}
     headings = _headings(report)
+    if report.audit.welfare is not None and not report.audit.welfare.says_workers:
+        headings = headings | {"welfare": (HEADINGS["welfare"][0], OWN_VALUES)}
     for name in ("weights", *SECTIONS, "quality", "models"):
         if name in present:
             yield Section(name, name.capitalize(), *headings[name])
@@ -103,6 +113,8 @@ def _provenance(report: AuditReport) -> Iterator[str]:
         )
     elif report.source.simulated:
         yield "The items were drawn by benchwright.simulate, from no file."
+    for judge in () if report.evidence is None or report.source.simulated else report.evidence.judges:
+        yield str(judge)
     yield METHOD
 
 

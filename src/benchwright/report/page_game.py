@@ -10,14 +10,14 @@ from benchwright import __version__
 from benchwright._check import FloatArray
 from benchwright._words import count
 from benchwright.config import Assumption
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.curve_game import CurveGame
+from benchwright.game_answers.files import DELTA_MAX
+from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.source_file import SourceFile
-from benchwright.ranking_game.answer import GameAnswer
 from benchwright.ranking_game.costs import Costs, PowerCosts
-from benchwright.ranking_game.curve_game import CurveGame
 from benchwright.ranking_game.equilibrium import GameSolution
-from benchwright.ranking_game.files import DELTA_MAX
 from benchwright.ranking_game.forms import Curves, PowerLawCurves, TranslationCurves
-from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report.findings import game_findings
@@ -67,7 +67,7 @@ def game_page(game: GameResult, *, files: tuple[SourceFile, ...] = ()) -> Page:
         title=f"Ranking game{of}",
         heading="Is this ranking worth gaming?",
         subtitle=f"{subtitle(game)}{f', from {files[0].name}' if files else ''}.",
-        banner=None,
+        banners=(),
         findings=game_findings(game),
         sections=(game_section(game),),
         tables=game_tables(game),

@@ -12,9 +12,9 @@ from benchwright import __version__
 from benchwright._json import json_safe
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, NoiseAudit, WelfareAudit
+from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.item_tables import PERSPECTIVES
 from benchwright.logs.source_file import SourceFile
-from benchwright.ranking_game.inputs import GameResult
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings, game_findings
 from benchwright.report.page_game import game_assumptions, game_notes
@@ -80,6 +80,8 @@ def _audit(report: AuditReport) -> dict[str, Any]:
         record |= _improvability(audit.improvability)
     if report.weights is not None:
         record["joined_items_with_all_three_axes"] = report.weights.items.height
+    if report.evidence is not None and audit.welfare is not None:
+        record["welfare_rests_on"] = report.evidence.to_dict() | {"standard_errors": _errors(audit.welfare)}
     return record
 
 
@@ -117,6 +119,13 @@ def _welfare(welfare: WelfareAudit) -> dict[str, Any]:
             for row in welfare.robustness.iter_rows(named=True)
         }
     return record
+
+
+def _errors(welfare: WelfareAudit) -> dict[str, Any]:
+    """Return the median standard error of item welfare by framing, null where none is known."""
+    columns = {name: f"w_{name}_se" for name in ("auto", "aug")}
+    known = welfare.items.columns
+    return {f"median_{name}": welfare.items[of].median() if of in known else None for name, of in columns.items()}
 
 
 def _contrast(contrast: FamilyContrast) -> dict[str, Any]:

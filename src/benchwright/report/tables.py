@@ -15,11 +15,12 @@ import polars as pl
 from benchwright._csv import inert
 from benchwright._words import dollars, percent
 from benchwright.auditing.results import FamilyContrast
-from benchwright.ranking_game.inputs import GameResult
+from benchwright.game_answers.inputs import GameResult
 from benchwright.report.contents import AuditReport
 from benchwright.report.tables_game import tables_of_game
 from benchwright.report.tables_panel import panel_tables
 from benchwright.report.tables_weights import weight_tables
+from benchwright.report.tables_welfare import evidence_tables
 
 Kind = Literal["text", "integer", "number", "digits", "percent", "dollars", "price", "p"]
 
@@ -124,6 +125,7 @@ def _tables_of(rows: Iterator[_Row]) -> tuple[ReportTable, ...]:
 
 def _tables(report: AuditReport) -> Iterator[_Row]:
     yield from _welfare(report)
+    yield from evidence_tables(report)
     improvability, noise = report.audit.improvability, report.audit.noise
     if improvability is not None:
         columns: Sequence[tuple[Any, ...]] = (
@@ -190,11 +192,18 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
         yield "quadrants", "welfare", "Shares of the quadrants", columns, shares
     if welfare.activities.height:
         marks = [name for name in welfare.activities.columns if name.startswith("quadrant_at_")]
+        shown, intervals = welfare.activities, dict[str, Sequence[tuple[Any, ...]]](auto=(), aug=())
+        if report.evidence is not None and report.evidence.intervals is not None:
+            shown = shown.join(report.evidence.intervals, on="activity", how="left", maintain_order="left")
+            for name in intervals:
+                intervals[name] = ((f"{name}_lo", "from", "number"), (f"{name}_hi", "to", "number"))
         columns = (
             ("label", "activity"),
             ("n_tasks", "rated tasks", "integer"),
             ("auto", "automation value", "number"),
+            *intervals["auto"],
             ("aug", "help value", "number"),
+            *intervals["aug"],
             ("automation", "items, automation", "percent"),
             ("augmentation", "items, help", "percent"),
             *((mark, mark.removeprefix("quadrant_at_").replace("_", ".") + " quadrant") for mark in marks),
@@ -204,7 +213,7 @@ def _welfare(report: AuditReport) -> Iterator[_Row]:
             "welfare",
             "Activities and the share of items that load on them",
             columns,
-            welfare.activities,
+            shown,
         )
     if welfare.robustness.height:
         columns = (

@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from benchwright.ranking_game.answer import GameAnswer
+from benchwright.game_answers.answer import GameAnswer
+from benchwright.game_answers.inputs import GameResult
 from benchwright.ranking_game.arms_race import ArmsRace
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.finite import FiniteSolution
-from benchwright.ranking_game.inputs import GameResult
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.ranking_game.race_over_tuning import RaceOverTuning

@@ -9,7 +9,7 @@ import polars as pl
 
 from benchwright._words import percent
 from benchwright.curves.comparison import LawComparison
-from benchwright.ranking_game.answer import GameAnswer
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.ranking_game.jumps import Jump
 from benchwright.ranking_game.threshold_draws import ThresholdDraws
 from benchwright.ranking_game.tuning import DesignerCost, RequiredEffort
@@ -31,7 +31,7 @@ def tuning_tables(answer: GameAnswer) -> Iterator[Row]:
         columns = (
             ("delta", "level", "digits"),
             ("margin", "least cost less reward gap", "digits"),
-            ("low", f"{level} interval from", "digits"),
+            ("low", f"{level} of draws from", "digits"),
             ("high", "to", "digits"),
             ("developer", "developer"),
             ("over", "overtakes"),

@@ -29,7 +29,7 @@ from benchwright.tuning.plan import Chase, Job, plain_name
 from benchwright.tuning.protocol import Protocol
 
 if TYPE_CHECKING:
-    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.game_answers.answer import GameAnswer
 
 LEVEL = 0.95
 SCHEMA: dict[str, Any] = {

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchwright.errors import BenchwrightError
-from benchwright.ranking_game.curve_game import KEYS as OF_CURVES
-from benchwright.ranking_game.inputs import answer_file
+from benchwright.game_answers.curve_game import KEYS as OF_CURVES
+from benchwright.game_answers.inputs import answer_file
 from benchwright.tuning.folder import write_text
 from benchwright.tuning.plan import plain_name
 from benchwright.tuning.protocol import Protocol
@@ -17,7 +17,7 @@ from benchwright.tuning.protocol import Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.game_answers.answer import GameAnswer
 
 SCORES = "scores.csv"
 

@@ -53,8 +53,8 @@ from typing import Any, TypeVar
 
 from benchwright._choice import Checked, choice
 from benchwright.errors import UsageError
-from benchwright.ranking_game.curve_game import KEYS as OF_CURVES
-from benchwright.ranking_game.toml_parts import Table, inside, known, section, tables, text, whole
+from benchwright.game_answers.curve_game import KEYS as OF_CURVES
+from benchwright.game_answers.toml_parts import Table, inside, known, section, tables, text, whole
 from benchwright.tuning.settings import AdversarySettings, LaunchSettings, TuningSettings
 
 Section = TypeVar("Section", bound=Checked)

@@ -14,7 +14,7 @@ from benchwright._words import count, percent
 from benchwright.tuning.protocol import Protocol
 
 if TYPE_CHECKING:
-    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.game_answers.answer import GameAnswer
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,10 +12,10 @@ from benchwright.curves.reading import read_effort_scores
 from benchwright.curves.results import CurveFits
 from benchwright.curves.scores import EffortScores
 from benchwright.errors import DataError
+from benchwright.game_answers.answer import GameAnswer, Progress, mixed_play
+from benchwright.game_answers.curve_game import CurveGame, draws_at_most
 from benchwright.panel.names import listed
-from benchwright.ranking_game.answer import GameAnswer, Progress, mixed_play
 from benchwright.ranking_game.assumptions import check_assumptions
-from benchwright.ranking_game.curve_game import CurveGame
 from benchwright.ranking_game.equilibrium import solve
 from benchwright.ranking_game.fitted import FittedGame, fitted_game
 from benchwright.ranking_game.margins import margin_over_tuning
@@ -25,6 +25,7 @@ from benchwright.ranking_game.threshold_draws import threshold_draws
 from benchwright.ranking_game.tuning import designer_cost, required_effort
 
 MARGIN_LEVELS = 60
+BOUND_UP_TO = 100  # models; the bound of the least margin takes minutes with more
 
 
 def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress | None = None) -> GameAnswer:
@@ -50,7 +51,8 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
     if len(fits.models) < 2:
         raise DataError(
             f"a ranking needs at least two models with a curve, {listed(fits.models) or 'none'} is left",
-            hint="; ".join(f"{name} left out: {reason}" for name, reason in [*fits.left_out.items()][:3]) or None,
+            hint="; ".join(f"{name} left out: {reason}" for name, reason in [*fits.left_out.items()][:3])
+            or "keep more with --models",
         )
     draws = None
     if stated.replicates:
@@ -60,18 +62,20 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
     laws = _laws(fits)
     made = _game(stated, fits, draws)
     game, top = made.game, _range(stated, scores)
+    worlds = made.draws[: draws_at_most(game.n)]
     say("solving")
     solution = solve(game)
     say("searching the threshold")
-    found = threshold(game, delta_max=top)
+    found = threshold(game, delta_max=top, bound=game.n <= BOUND_UP_TO)
     say("checking assumptions")
-    assumptions = check_assumptions(game, effort_max=top, draws=made.draws)
-    say("effort and margins over tuning")
+    assumptions = check_assumptions(game, effort_max=top, draws=worlds)
+    say("effort over tuning")
     levels = stated.levels(scores.effort)
-    required = required_effort(game, levels, draws=made.draws)
-    drawn = threshold_draws(made.draws, delta_max=top, progress=progress) if made.draws else None
-    grid = np.expm1(np.linspace(0.0, np.log1p(top), MARGIN_LEVELS))
-    margins = margin_over_tuning(game, grid, draws=made.draws) if np.ptp(game.rewards) else None
+    required = required_effort(game, levels, draws=worlds)
+    drawn = threshold_draws(worlds, delta_max=top, progress=progress) if worlds else None
+    say("margins over tuning")
+    grid = np.union1d(np.expm1(np.linspace(0.0, np.log1p(top), MARGIN_LEVELS)), game.tune_before_test)
+    margins = margin_over_tuning(game, grid, draws=worlds) if np.ptp(game.rewards) else None
     at = found.delta if np.isfinite(found.delta) else game.tune_before_test
     return GameAnswer(
         solution,
@@ -89,8 +93,8 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
         stated=stated,
         **(mixed_play(game, levels.tolist(), say) if race else {}),
         notes=(
-            *fits.notes,
             *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()),
+            *fits.notes,
             *made.notes,
             *_beyond(max(top, game.tune_before_test, *levels), scores),
         ),

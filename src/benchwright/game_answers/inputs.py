@@ -3,9 +3,11 @@
 ==========================  ======================================================  ============================
 kind                        what it holds                                           answer
 ==========================  ======================================================  ============================
-game file                   TOML, see :mod:`benchwright.ranking_game.files`         verdict, threshold
+game file                   TOML, see :mod:`benchwright.game_answers.files`         verdict, threshold
 score tables                JSON with direct_eval and train_before_test             two protocols compared
+contest of two              JSON: effort_levels, prize, cost_per_level              all equilibria, exact
 scores before and after     table: model, TASK_before and TASK_after                two protocols compared
+scores under conditions     table: model, task, condition, score                    two protocols compared
 submissions                 table: developer, n_items, score, public                what luck explains
 submissions by item         table: developer, variant, doc_id, score                what luck explains
 scores by effort            what ``ingest`` reads, with a step or a dose            verdict, threshold, intervals
@@ -20,14 +22,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from benchwright.errors import UsageError
+from benchwright.game_answers.answer import Progress, answer_game
+from benchwright.game_answers.cell_table import open_cells, read_cells
+from benchwright.game_answers.condition_table import has_conditions
+from benchwright.game_answers.contest import is_contest, read_contest
+from benchwright.game_answers.curve_game import CurveGame, setting
+from benchwright.game_answers.files import read_game
+from benchwright.game_answers.rewards import Rewards, rewards_of_text
+from benchwright.game_answers.toml_parts import whole
 from benchwright.logs.log_file import Head, LogFile
 from benchwright.logs.score_tables import sniff_scores, sniff_trajectory
 from benchwright.logs.table_columns import plain, recognise
-from benchwright.ranking_game.answer import Progress, answer_game
-from benchwright.ranking_game.cell_table import open_cells, read_cells
 from benchwright.ranking_game.costs import PowerCosts
-from benchwright.ranking_game.curve_game import CurveGame, setting
-from benchwright.ranking_game.files import read_game
 from benchwright.ranking_game.input_columns import (
     ITEM_SUBMISSIONS,
     LONG,
@@ -35,10 +41,9 @@ from benchwright.ranking_game.input_columns import (
     model_column,
     paired_tasks,
 )
-from benchwright.ranking_game.rewards import Rewards, rewards_of_text
 
 if TYPE_CHECKING:
-    from benchwright.ranking_game.answer import GameAnswer
+    from benchwright.game_answers.answer import GameAnswer
     from benchwright.ranking_game.private_variants import VariantReport
     from benchwright.ranking_game.protocols import ProtocolComparison, ScoreTables
 
@@ -67,11 +72,14 @@ class GameOptions(TypedDict, total=False):
     deltas: tuple[float, ...] | None
     replicates: int | None
     price: float | None
+    conditions: tuple[str, ...] | None
 
 
 OF_GAMES = frozenset(("delta", "delta_max", "race", "deltas"))
-OF_CURVES = frozenset(GameOptions.__annotations__)
+ALL = frozenset(GameOptions.__annotations__)
+OF_CURVES = ALL - {"conditions"}
 SEED = frozenset(("seed",))
+WHICH = frozenset(("models", "task", "metric", "filter", "conditions"))
 Given = Mapping[str, Any]
 
 
@@ -85,7 +93,7 @@ def answer_file(path: str | Path, *, progress: Progress | None = None, **options
     progress
         Called with the step at work.
     **options
-        See :class:`GameOptions` and, of scores by effort, :class:`~benchwright.ranking_game.curve_game.CurveGame`.
+        See :class:`GameOptions` and, of scores by effort, :class:`~benchwright.game_answers.curve_game.CurveGame`.
 
     Raises
     ------
@@ -97,8 +105,10 @@ def answer_file(path: str | Path, *, progress: Progress | None = None, **options
     """
     file, say = Path(path), progress or (lambda _: None)
     given = {name: value for name, value in options.items() if value is not None and value is not False}
-    if unknown := given.keys() - OF_CURVES:
-        raise UsageError(f"no option is called {', '.join(sorted(unknown))}", hint=f"options: {', '.join(OF_CURVES)}")
+    if unknown := given.keys() - ALL:
+        raise UsageError(f"no option is called {', '.join(sorted(unknown))}", hint=f"options: {', '.join(sorted(ALL))}")
+    if "seed" in given:
+        whole(given["seed"], "`seed`")
     kind = _kind_of(file)
     _refuse(kind.name, given, kind.options)
     return kind.answer(file, given, say)
@@ -130,16 +140,28 @@ def _game_file(path: Path, given: Given, say: Progress) -> GameResult:
     return answer_game(changed, race=given.get("race", False), deltas=given.get("deltas", ()), progress=say)
 
 
+def _contest(path: Path, given: Given, say: Progress) -> GameResult:
+    say("solving")
+    return answer_game(read_contest(path), progress=say)
+
+
 def _score_tables(path: Path, given: Given, say: Progress) -> GameResult:
-    from benchwright.ranking_game.protocol_tables import read_protocols
+    from benchwright.game_answers.protocol_tables import read_protocols
 
     return _compared(read_protocols(path), given, say)
 
 
 def _before_after(path: Path, given: Given, say: Progress) -> GameResult:
-    from benchwright.ranking_game.protocol_tables import protocols_of_cells
+    from benchwright.game_answers.protocol_tables import protocols_of_cells
 
     return _compared(protocols_of_cells(read_cells(path)), given, say)
+
+
+def _under_conditions(path: Path, given: Given, say: Progress) -> GameResult:
+    from benchwright.game_answers.condition_table import protocols_of_conditions
+
+    which = {name: given[name] for name in WHICH if name in given}
+    return _compared(protocols_of_conditions(read_cells(path), **which), given, say)
 
 
 def _compared(tables: ScoreTables, given: Given, say: Progress) -> ProtocolComparison:
@@ -180,7 +202,7 @@ def _scores_by_effort(path: Path, given: Given, say: Progress) -> GameResult:
 
 def _curves(game: CurveGame, given: Given, say: Progress) -> GameAnswer:
     """Answer a game on curves, with options in place of what its file says."""
-    from benchwright.ranking_game.curve_answer import answer_curves
+    from benchwright.game_answers.curve_answer import answer_curves
 
     new = dict(given)
     race = new.pop("race", False)
@@ -203,12 +225,22 @@ GAME_FILE = Kind("a game file", "a TOML file (.toml)", (), OF_CURVES, _game_file
 SCORE_TABLES = Kind(
     "score tables", "JSON: {direct_eval: {TASK: {MODEL: SCORE}}, train_before_test: ...}", (), SEED, _score_tables
 )
+CONTEST = Kind(
+    "a contest of two", "JSON: {players: 2, effort_levels, prize, cost_per_level, tie_share}", (), frozenset(), _contest
+)
 BEFORE_AFTER = Kind(
     "scores before and after",
     "model, and TASK_before with TASK_after (or _direct, _tuned); or model, task, direct, tuned",
     ("model", *LONG),
     SEED,
     _before_after,
+)
+UNDER_CONDITIONS = Kind(
+    "scores under conditions",
+    "model, task, condition (such as base and tuned) and score, perhaps metric, filter, stderr",
+    ("model", "task", "condition", "score"),
+    SEED | WHICH,
+    _under_conditions,
 )
 BY_ITEM = Kind(
     "submissions by item", f"{', '.join(ITEM_SUBMISSIONS)}, perhaps public", ITEM_SUBMISSIONS, SEED, _item_submissions
@@ -221,7 +253,7 @@ BY_EFFORT = Kind(
     OF_CURVES,
     _scores_by_effort,
 )
-KINDS = (GAME_FILE, SCORE_TABLES, BEFORE_AFTER, BY_ITEM, SUBMITTED, BY_EFFORT)
+KINDS = (GAME_FILE, SCORE_TABLES, CONTEST, BEFORE_AFTER, UNDER_CONDITIONS, BY_ITEM, SUBMITTED, BY_EFFORT)
 
 
 def _kind_of(path: Path) -> Kind:
@@ -231,14 +263,20 @@ def _kind_of(path: Path) -> Kind:
     if path.suffix == ".toml":
         return GAME_FILE
     if not path.is_file():
-        raise UsageError(f"{path}: no such file or folder", hint="give a game file, a table, or logs of checkpoints")
+        raise UsageError(f"{path} is no file or folder", hint="give a game file, a table, or logs of checkpoints")
     head = Head(path.name, LogFile(path, path.name).head())
+    if not head.content and path.stat().st_size:
+        raise UsageError(f"{path} cannot be read", hint="may it be read, and is it whole if it is compressed?")
     if not head.content.strip():
         raise UsageError(f"{path} is empty")
+    if head.content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UsageError(f"{path} is UTF-16 text", hint="save it as UTF-8")
     if sniff_scores(head):
         return SCORE_TABLES
     if sniff_trajectory(head):
         return BY_EFFORT
+    if is_contest(head.content):
+        return CONTEST
     table = open_cells(path)
     names = [] if table is None else table.names
     known = {plain(name) for name in names}
@@ -250,6 +288,8 @@ def _kind_of(path: Path) -> Kind:
     roles = recognise(names)
     if roles.keys() & {"step", "dose", "tokens"}:
         return BY_EFFORT
+    if has_conditions(names):
+        return UNDER_CONDITIONS
     raise _unknown(path, known)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright.errors import DataError, Fault, UsageError
+from benchwright.game_answers.cell_table import CellTable
 from benchwright.logs.table_columns import higher_is_better, plain
 from benchwright.panel.names import listed
-from benchwright.ranking_game.cell_table import CellTable
 from benchwright.ranking_game.input_columns import LONG, model_column, paired_tasks
 from benchwright.ranking_game.protocols import ScoreTables
 
@@ -90,7 +90,10 @@ def protocols_of_cells(table: CellTable) -> ScoreTables:
     _once(table, [(name,) for name in names])
     before, after = (np.stack([_scores(table, pairs[task][k], task) for task in pairs]) for k in (0, 1))
     unknown = np.full(before.shape, np.nan)
-    return ScoreTables(tuple(names), tuple(pairs), before, after, unknown, unknown)
+    read = {column, *(name for pair in pairs.values() for name in pair)}
+    other = [name for name in table.names if name not in read]
+    notes = (f"columns not read: {listed(other)}",) if other else ()
+    return ScoreTables(tuple(names), tuple(pairs), before, after, unknown, unknown, notes)
 
 
 def _long(table: CellTable, names: list[str]) -> ScoreTables:
@@ -99,14 +102,15 @@ def _long(table: CellTable, names: list[str]) -> ScoreTables:
     models, tasks = tuple(dict.fromkeys(names)), tuple(dict.fromkeys(of))
     at = [tasks.index(task) for task in of], [models.index(name) for name in names]
     sign = np.array([-1.0 if higher_is_better(task) is False else 1.0 for task in of])
-    filled = []
+    filled: dict[str, FloatArray] = {}
     for name in ("direct", "tuned", "direct_stderr", "tuned_stderr"):
         values = np.full((len(tasks), len(models)), np.nan)
         if table.column(name):
             given = table.numbers(name, gaps=True)
             values[at] = given if name.endswith("stderr") else sign * given
-        filled.append(values)
-    return ScoreTables(models, tasks, *filled)
+        filled[name] = values
+    stderr = filled["direct_stderr"], filled["tuned_stderr"]
+    return ScoreTables(models, tasks, filled["direct"], filled["tuned"], *stderr)
 
 
 def _scores(table: CellTable, column: str, task: str) -> FloatArray:

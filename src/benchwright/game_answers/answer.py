@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchwright.errors import UsageError
+from benchwright.game_answers.files import GameFile
+from benchwright.game_answers.headline import headline
+from benchwright.panel.names import shown
 from benchwright.ranking_game.equilibrium import GameSolution, solve
-from benchwright.ranking_game.files import GameFile
 from benchwright.ranking_game.finite import FiniteGame, FiniteSolution, solve_finite
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.safe_gap import SafeGap, safe_gap
@@ -18,11 +20,11 @@ if TYPE_CHECKING:
     from benchwright.curves.bootstrap import CurveDraws
     from benchwright.curves.comparison import LawComparison
     from benchwright.curves.results import CurveFits
+    from benchwright.game_answers.curve_game import CurveGame
     from benchwright.ranking_game.arms_race import ArmsRace
     from benchwright.ranking_game.assumptions import Assumptions
     from benchwright.ranking_game.best_replies import BestReplies
     from benchwright.ranking_game.capability import CapabilityOrder
-    from benchwright.ranking_game.curve_game import CurveGame
     from benchwright.ranking_game.margins import MarginOverTuning
     from benchwright.ranking_game.race_over_tuning import RaceOverTuning
     from benchwright.ranking_game.threshold_draws import ThresholdDraws
@@ -100,7 +102,18 @@ class GameAnswer:
     def __str__(self) -> str:
         parts = [self.solution, *(getattr(self, name) for name in PARTS.values() if name not in NOT_PRINTED)]
         assumed = () if self.stated is None else self.stated.assumptions
-        return "\n".join([*(str(part) for part in parts if part is not None), *assumed, *self.notes])
+        notes = ["Of the scores:", *(f"  {note}" for note in self.notes)] if self.notes else []
+        text = "\n".join([*headline(self), *(str(part) for part in parts if part is not None), *assumed, *notes])
+        for name in self._names():
+            text = text.replace(name, shown(name))
+        return text
+
+    def _names(self) -> Iterator[str]:
+        """Yield names that would break a line."""
+        game = self.solution.game
+        fitted = () if self.fits is None else self.fits.scores.models
+        names = sorted({*fitted, *(game.names or ())}, key=len, reverse=True)
+        yield from (name for name in names if not name.isprintable())
 
     def to_dict(self) -> dict[str, Any]:
         """The solution's record, with those of the other parts, in types that JSON knows."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
@@ -45,32 +47,46 @@ def tables(data: Table, name: str) -> list[Table]:
 def number(value: Any, where: str) -> float:
     """Return a number of a file."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
-        raise UsageError(f"{where} must be a number, got {value!r}")
+        raise UsageError(f"{where} must be a number, got {_as_written(value)}")
     try:
-        return float(value)
+        found = float(value)
     except OverflowError:
         raise UsageError(f"{where} is too large for a number: it has {len(str(value))} digits") from None
+    if not math.isfinite(found):
+        raise UsageError(f"{where} must be finite, got {_as_written(value)}")
+    return found
 
 
 def numbers(values: Any, where: str) -> list[float]:
     """Return a list of numbers."""
     if not isinstance(values, list):
-        raise UsageError(f"{where} must be a list of numbers, got {values!r}")
+        raise UsageError(f"{where} must be a list of numbers, got {_as_written(values)}")
     return [number(value, where) for value in values]
 
 
 def whole(value: Any, where: str) -> int:
     """Return a whole number >= 0."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise UsageError(f"{where} must be a whole number >= 0, got {value!r}")
+        raise UsageError(f"{where} must be a whole number >= 0, got {_as_written(value)}")
     return value
 
 
 def text(value: Any, where: str) -> str:
-    """Return a text that is not blank."""
+    """Return a text of one line that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"{where} must be text, got {value!r}")
+        raise UsageError(f"{where} must be text, got {_as_written(value)}")
+    if not value.isprintable():
+        raise UsageError(f"{where} must be printable text on one line, got {value!r}")
     return value
+
+
+def _as_written(value: Any) -> str:
+    """Return a value as a file has it; a missing one by that word."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (Decimal, date, time)) else repr(value)
 
 
 def form_of(table: Table, forms: Mapping[str, Form], where: str) -> Form:

@@ -14,9 +14,9 @@ import numpy as np
 
 from benchwright._check import FloatArray, non_negative
 from benchwright.errors import UsageError
+from benchwright.game_answers.rewards import Rewards, rewards_of_file
+from benchwright.game_answers.toml_parts import Table, inside, known, number, numbers, section, text, whole
 from benchwright.ranking_game.costs import PowerCosts
-from benchwright.ranking_game.rewards import Rewards, rewards_of_file
-from benchwright.ranking_game.toml_parts import Table, inside, known, number, numbers, section, text, whole
 
 Setting = Literal["per-model", "shared"] | float
 SETTINGS = ("per-model", "shared")
@@ -24,6 +24,18 @@ CAPABILITY = ("tuned", "limit")
 GAP = 1000.0
 UNIT_COST = PowerCosts()
 DECADES_AT_MOST = 6
+REPLICATES_AT_MOST = 10_000
+PAIRS_OF_DRAWS = 1_000_000  # pairs of developers looked at over all draws: 200 draws of 100 models, about a minute
+DRAWS_AT_LEAST = 20
+
+
+def draws_at_most(n: int) -> int:
+    """Return in how many draws all pairs of n developers are looked at.
+
+    >>> [draws_at_most(n) for n in (10, 100, 200, 300)]
+    [22222, 202, 50, 22]
+    """
+    return max(DRAWS_AT_LEAST, 2 * PAIRS_OF_DRAWS // (n * (n - 1)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +58,7 @@ class CurveGame:
     lower, upper, beta : "per-model", "shared" or a number
         None: as ``fit_curves`` has it.
     deltas : tuple of float, effort
-        Levels to show; None: 0 and the powers of ten among the measured efforts.
+        Levels to show; None: 0, the level in force and the powers of ten among the measured efforts.
     delta_max : float, effort
         Range of the threshold; None: the largest effort measured.
     replicates, seed : int
@@ -88,7 +100,12 @@ class CurveGame:
         for name in ("replicates", "seed"):
             whole(getattr(self, name), f"`{name}`")
         if isinstance(self.capability, str) and self.capability not in CAPABILITY:
-            raise UsageError(f"`capability` must be {', '.join(CAPABILITY)} or names, got {self.capability}")
+            raise UsageError(
+                f"`capability` must be {', '.join(CAPABILITY)} or names, got {self.capability!r}",
+                hint="names: all models, the most capable first, e.g. --capability a,b,c",
+            )
+        if self.replicates > REPLICATES_AT_MOST:
+            raise UsageError(f"`replicates` must be at most {REPLICATES_AT_MOST:,}, got {self.replicates:,}")
 
     def with_options(self, **given: Any) -> CurveGame:
         """The same with other values of some fields; None keeps what is."""
@@ -113,13 +130,13 @@ class CurveGame:
         return one_a_developer([self.own_costs.get(name, self.cost) for name in models])
 
     def levels(self, efforts: FloatArray) -> FloatArray:
-        """The levels Delta to show."""
+        """The levels Delta to show, ascending: those stated; else the level in force, 0 and powers of ten."""
         if self.deltas is not None:
-            return np.array(self.deltas)
+            return np.unique(self.deltas)
         positive = efforts[efforts > 0]
         first, last = (np.log10(positive.min()), np.log10(positive.max())) if positive.size else (1.0, 0.0)
         powers = 10.0 ** np.arange(np.ceil(first - 1e-9), np.floor(last + 1e-9) + 1)
-        return np.concatenate([[0.0], powers[-DECADES_AT_MOST:]])
+        return np.unique([0.0, self.tune_before_test, *powers[-DECADES_AT_MOST:]])
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -165,6 +182,8 @@ def curve_game(
         if "deltas" in table:
             given["deltas"] = tuple(numbers(table["deltas"], "`deltas`"))
         file = folder / text(table["file"], "`file`")
+        if not file.exists():
+            raise UsageError(f"`file` {file} does not exist", hint="a path relative to the game file")
     if "rewards" in data:
         given["rewards"] = rewards_of_file(data["rewards"])
     if "tune_before_test" in data:

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchwright._check import FloatArray, finite_array
 from benchwright.errors import UsageError
+from benchwright.game_answers.toml_parts import form_of, inside, known, number, numbers, parameters_of
 from benchwright.ranking_game.forms import Form
-from benchwright.ranking_game.toml_parts import form_of, inside, known, number, numbers, parameters_of
 
 
 @dataclass(frozen=True, slots=True)

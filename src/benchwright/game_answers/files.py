@@ -64,6 +64,7 @@ Developers of a finite game need a name only, and none at all where ``[[develope
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -71,14 +72,10 @@ from pathlib import Path
 from typing import Any
 
 from benchwright.errors import UsageError
-from benchwright.ranking_game.costs import COST_FORMS, PowerCosts
-from benchwright.ranking_game.curve_game import SECTIONS as OF_CURVES
-from benchwright.ranking_game.curve_game import CurveGame, curve_game, one_a_developer
-from benchwright.ranking_game.finite import FiniteGame
-from benchwright.ranking_game.forms import SCORE_FORMS
-from benchwright.ranking_game.game import RankingGame
-from benchwright.ranking_game.rewards import rewards_of_file
-from benchwright.ranking_game.toml_parts import (
+from benchwright.game_answers.curve_game import SECTIONS as OF_CURVES
+from benchwright.game_answers.curve_game import CurveGame, curve_game, one_a_developer
+from benchwright.game_answers.rewards import rewards_of_file
+from benchwright.game_answers.toml_parts import (
     Table,
     form_of,
     inside,
@@ -90,6 +87,10 @@ from benchwright.ranking_game.toml_parts import (
     tables,
     text,
 )
+from benchwright.ranking_game.costs import COST_FORMS, PowerCosts
+from benchwright.ranking_game.finite import FiniteGame
+from benchwright.ranking_game.forms import SCORE_FORMS
+from benchwright.ranking_game.game import RankingGame
 
 DELTA_MAX = 1e5
 SECTIONS = ("rewards", "tune_before_test", "ties", "score", "cost", "developers", "threshold", "profiles", "finite")
@@ -206,6 +207,8 @@ def _curves(data: Table, folder: Path) -> CurveGame:
             raise UsageError(f"developer {k}: `name` is missing: the model's")
         if "cost" in developer:
             own[name] = _cost(developer["cost"], f"developer {k}: cost")
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise UsageError(f"[[developers]] names {twice[0]} twice")
     common = _cost(section(data, "cost"), "[cost]") if "cost" in data else None
     return curve_game(data, folder, common, own, _delta_max(data))
 
