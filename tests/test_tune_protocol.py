@@ -217,6 +217,7 @@ def test_the_game_file_is_read_back_with_what_the_protocol_says(family: Path) ->
         ),
     )
     path = family / "game.toml"
+    (family / "scores.csv").touch()
     path.write_text(game_text(read, 'a "task"'), encoding="utf-8")
     game = read_game(path)
     assert isinstance(game, CurveGame)
