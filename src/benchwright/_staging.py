@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: written into a hidden folder beside their place, then moved in.
+"""Folders, and files, that appear whole or not at all: written into a hidden place beside their own, then moved in.
 
 The hidden folder ``.<name>.partial-<random>`` holds ``new``, what is being written, and for a moment ``old``,
 what was there before. Its writer holds a lock on it until the process ends, however it ends. Whoever gets that
@@ -151,3 +151,23 @@ def _lock(folder: Path) -> Iterator[bool | None]:
         yield ours
     finally:
         os.close(handle)
+
+
+def write_whole(path: Path, content: bytes, *, hint: str) -> None:
+    """Put one file in place whole; ``hint`` says what to do where it cannot be written.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be written; what was there before stays.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint=hint) from None

@@ -17,12 +17,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchwright._staging import Output
+from benchwright._staging import Output, write_whole
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.judge.definitions import Activity
 from benchwright.judge.journal import FILE
@@ -143,17 +142,4 @@ def _loading(row: dict[str, object], run: JudgeRun) -> dict[str, object]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Put a file in place whole."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UsageError(
-            f"cannot write {path}: {error.strerror}",
-            hint="make room and run the same command again: no answer is asked for twice",
-        ) from None
+    write_whole(path, content, hint="make room and run the same command again: no answer is asked for twice")

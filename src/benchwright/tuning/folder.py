@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchwright._json import json_safe
-from benchwright._staging import Output
+from benchwright._staging import Output, write_whole
 from benchwright.errors import UsageError
 
 PROTOCOL = "protocol.json"
@@ -41,18 +41,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Put a file in place whole."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UsageError(
-            f"cannot write {path}: {error.strerror}", hint="make room and run the same command again: it goes on"
-        ) from None
+    write_whole(path, content, hint="make room and run the same command again: it goes on")
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
