@@ -303,13 +303,13 @@ def test_a_disk_that_fills_at_the_end_leaves_nothing_half_written(
     def full(file: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("benchwright.judge.folder.os.fsync", full)
+    monkeypatch.setattr("benchwright._staging.os.fsync", full)
     with pytest.raises(UsageError, match="No space left"):
         journals.Journal(tmp_path, {"model": "m"})
     monkeypatch.undo()
     run(Model(), tmp_path / "out")
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    monkeypatch.setattr("benchwright.judge.folder.os.fsync", full)
+    monkeypatch.setattr("benchwright._staging.os.fsync", full)
     with pytest.raises(UsageError, match="cannot write"):
         run(Model(), tmp_path / "out")
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
