@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 
 FENCE = re.compile(r"^```(\w+)(?: title=\"([\w./-]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+OUT = re.compile(r" -o (\S+)/")
 CHECKER = OutputChecker()
 
 
@@ -54,15 +56,24 @@ def run(command: str, folder: Path) -> str:
     return done.stdout
 
 
-def walk(page: Path, folder: Path) -> int:
-    """Do what a page says in a folder, hold what it prints against what the page shows; return how many commands."""
+def walk(page: Path, folder: Path, not_run: tuple[str, ...] = ()) -> int:
+    """Do what a page says in a folder, hold what it prints against what the page shows; return how many commands.
+
+    Commands that begin like one of ``not_run`` are left out. A folder that a command would write is not there yet, as
+    it would not be for a reader of that page.
+    """
     printed, count = "", 0
     for block in blocks_of(page):
         if block.title is not None:
             (folder / block.title).write_text(block.text, encoding="utf-8")
         for command in block.commands:
+            if command.startswith(not_run):
+                continue
+            out = OUT.search(command)
+            if out is not None:
+                shutil.rmtree(folder / out.group(1), ignore_errors=True)
             printed, count = run(command, folder), count + 1
-        if block.language == "text":
+        if block.language == "text" and printed:
             shown = CHECKER.check_output(block.text, printed, ELLIPSIS | NORMALIZE_WHITESPACE)
             assert shown, f"{page.name} shows\n{block.text}\nand the command prints\n{printed}"
     return count
