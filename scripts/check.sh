@@ -43,6 +43,9 @@ step "lint"
 step "types"
 "$bin/mypy"
 
+step "documentation site"
+NO_MKDOCS_2_WARNING=1 "$bin/mkdocs" build --strict --quiet --clean --site-dir site
+
 for version in 3.11 3.12 3.13; do
   [ "$version" = "$own" ] && continue
   other=$(find_python "$version")
