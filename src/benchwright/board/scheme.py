@@ -32,8 +32,6 @@ from benchwright.panel.names import listed
 FORMAT = 1
 LOST_LIMIT = 0.05  # share of the sum of |weight| that may fit no item of the board
 FOLDER_FILES = ("scheme.json", "weights.csv")  # of a board's or a report's folder
-
-
 HEAVIEST = 20  # weights that a scheme shows
 
 

@@ -192,7 +192,7 @@ def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, 
     return Ingested(panel, counts, tuple(faults), notes)
 
 
-def _cells(panel: Path, parts: Iterable[ShownPart]) -> pl.DataFrame:
+def _cells(panel: Path, parts: Iterable[Part]) -> pl.DataFrame:
     """Summarise every part's rows and scores per run and task."""
     frames = [pl.DataFrame(schema=CELL_SCHEMA)]
     for part in parts:
