@@ -40,12 +40,12 @@ class Headline:
 class ShownTable:
     """Headings and rows of finished cells; columns of numbers are set to the right.
 
-    ``more`` is what of its rows is left out, in words, "" if nothing is.
+    ``more`` is how many further rows there are.
     """
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    more: str = ""
+    more: int = 0
 
     def lines(self) -> Iterator[str]:
         """Yield the table as lines of text."""
@@ -58,22 +58,17 @@ class ShownTable:
                 for cell, width, last in zip(row, widths, right, strict=True)
             ]
             yield f"  {'  '.join(cells)}".rstrip()
-        if self.more:
-            yield f"  {self.more}"
+        if self.more > 0:
+            yield f"  {_and(self.more)}"
 
     def html(self) -> str:
         """Return the table as HTML, a long one cut."""
-        aligned = [f' style="text-align: {"right" if right else "left"}"' for right in self._right()]
-        more = f"and {count(len(self.rows) - ROWS, 'more row')}" if len(self.rows) > ROWS else self.more
-        heads = "".join(
-            f'<th scope="col"{style}>{_inert(head)}</th>' for head, style in zip(self.heads, aligned, strict=True)
-        )
-        body = "".join(
-            f"<tr>{''.join(f'<td{style}>{_inert(cell)}</td>' for cell, style in zip(row, aligned, strict=True))}</tr>"
-            for row in self.rows[:ROWS]
-        )
-        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-        return f'<div style="overflow-x: auto">{table}</div>' + (f"<div>{_inert(more)}</div>" if more else "")
+        right = self._right()
+        more = max(self.more, 0) + max(len(self.rows) - ROWS, 0)
+        head = _row("th", self.heads, right)
+        body = "".join(_row("td", row, right) for row in self.rows[:ROWS])
+        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+        return f'<div style="overflow-x: auto; margin: 0.3em 0">{table}</div>' + (_line(_and(more)) if more else "")
 
     def _right(self) -> list[bool]:
         columns = zip(*self.rows, strict=True) if self.rows else ([""] for _ in self.heads)
@@ -111,8 +106,8 @@ def frame_table(frame: Any, *, rows: int | None = None) -> ShownTable:
     """Return the first rows of a polars frame as a table, without columns that say nothing."""
     told = frame.select([name for name in frame.columns if frame[name].null_count() < frame.height])
     first = told if rows is None else told.head(rows)
-    more = f"and {count(told.height - first.height, 'more row')}" if told.height > first.height else ""
-    return ShownTable(told.columns, [[cell_text(value) for value in row] for row in first.iter_rows()], more)
+    cells = [[cell_text(value) for value in row] for row in first.iter_rows()]
+    return ShownTable(told.columns, cells, told.height - first.height)
 
 
 def cell_text(value: Any) -> str:
@@ -180,9 +175,27 @@ def _html(parts: Iterable[ShownPart]) -> Iterator[str]:
             yield f"<details><summary>{_inert(part.title)}</summary>{''.join(_html(part.parts))}</details>"
         elif isinstance(part, Headline):
             told = f": {_inert(part.text)}" if part.text else ""
-            yield f"<div><strong>{_inert(part.head)}</strong>{told}</div>"
-        else:
-            yield f'<div style="white-space: pre-wrap">{_inert(part)}</div>'
+            yield f'<div style="margin: 0.3em 0"><strong>{_inert(part.head)}</strong>{told}</div>'
+        elif part:
+            yield _line(part)
+
+
+def _and(more: int) -> str:
+    return f"and {count(more, 'more row')}"
+
+
+def _row(tag: str, cells: Sequence[str], right: Sequence[bool]) -> str:
+    told = []
+    for cell, is_number in zip(cells, right, strict=True):
+        wrap = "nowrap" if len(cell) <= LONGEST else "normal"
+        style = f"text-align: {'right' if is_number else 'left'}; white-space: {wrap}"
+        told.append(f'<{tag} style="{style}">{_inert(cell)}</{tag}>')
+    return f"<tr>{''.join(told)}</tr>"
+
+
+def _line(text: str) -> str:
+    indent = len(text) - len(text.lstrip())
+    return f'<div style="padding-left: {indent / 2:g}em">{_inert(text.strip())}</div>'
 
 
 def _inert(text: str) -> str:

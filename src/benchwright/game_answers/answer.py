@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchwright._shown import Folded, Shown, ShownPart
+from benchwright._shown import Folded, Headline, Shown, ShownPart
 from benchwright.errors import UsageError
 from benchwright.game_answers.files import GameFile
 from benchwright.game_answers.headline import headline
@@ -100,7 +100,8 @@ class GameAnswer(Shown):
         return not isinstance(self.solution, GameSolution) or self.solution.pure_equilibrium != "undecided"
 
     def _told(self) -> Iterable[ShownPart]:
-        yield from headline(self)
+        for place, line in enumerate(headline(self)):
+            yield line if place else Headline(line)
         yield self.solution
         for name in PARTS.values():
             part = getattr(self, name)

@@ -168,8 +168,7 @@ class OptimalWeights(Shown):
         )
         yield f"{state} residual {self.residual:.1e} ({self.method})"
         rows = [(item_name(self.item_names, int(i)), f"{shares[i]:.4%}") for i in largest]
-        left = self.weights.size - ITEMS_SHOWN
-        yield ShownTable(("item", "share"), rows, f"and {left:,} more" if left > 0 else "")
+        yield ShownTable(("item", "share"), rows, self.weights.size - ITEMS_SHOWN)
         yield from (f"  ! {warning}" for warning in self.warnings)
 
     def to_frame(self) -> pl.DataFrame:

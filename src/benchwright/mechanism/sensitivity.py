@@ -72,8 +72,7 @@ class WeightSensitivity(Shown):
             )
             for i in top
         ]
-        left = self.weights.size - ITEMS_SHOWN
-        yield ShownTable(("item", "share", *self.of_shares), rows, f"and {left:,} more" if left > 0 else "")
+        yield ShownTable(("item", "share", *self.of_shares), rows, self.weights.size - ITEMS_SHOWN)
 
     def to_frame(self) -> pl.DataFrame:
         """One row an item: item, weight, share, and of each name the derivatives weight_NAME and share_NAME."""

@@ -140,9 +140,8 @@ class GameSolution(Shown):
             )
             for row in self.just_overtake[:RANKS_SHOWN]
         ]
-        left = len(self.just_overtake) - RANKS_SHOWN
         heads = ("rank", "required effort", "cost", "reward gap", "pays", "developer")
-        yield ShownTable(heads, rows, f"and {count(left, 'rank')} more" if left > 0 else "")
+        yield ShownTable(heads, rows, len(self.just_overtake) - RANKS_SHOWN)
         yield from (f"  ! {note}" for note in self.notes)
 
     def to_frame(self) -> pl.DataFrame:
