@@ -27,7 +27,7 @@ find_python() { # find_python VERSION: on the PATH, or among pyenv's
 spread=(-n auto --dist loadfile)
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-# Elsewhere the quick tests with the hard dependencies; here all but those that need torch (extra tune-test) or a GPU.
+# Elsewhere the quick tests with the hard dependencies; here all but those that need a GPU.
 core="not slow and not inspect_library and not engines and not libraries and not tuning and not gpu"
 
 step() { printf '\n== %s\n' "$*"; }
@@ -56,4 +56,4 @@ for version in 3.11 3.12 3.13; do
 done
 
 step "tests and examples, Python $own"
-"$bin/python" -m pytest -q "${spread[@]}" -m "not tuning and not gpu"
+"$bin/python" -m pytest -q "${spread[@]}" -m "not gpu"
