@@ -107,22 +107,20 @@ def results() -> dict[str, Any]:
     }
 
 
-RESULTS = tuple(
-    [
-        "board",
-        "config",
-        "constraints",
-        "drawn",
-        "game",
-        "race",
-        "rules",
-        "scheme",
-        "simulation",
-        "solution",
-        "threshold",
-        "values",
-        "weights",
-    ]
+RESULTS = (
+    "board",
+    "config",
+    "constraints",
+    "drawn",
+    "game",
+    "race",
+    "rules",
+    "scheme",
+    "simulation",
+    "solution",
+    "threshold",
+    "values",
+    "weights",
 )
 
 
