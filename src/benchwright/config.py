@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchwright._shown import Shown, ShownPart, ShownTable, brief
 from benchwright.choices import (
     DEFAULT_PRICES,
     PRICES_WHY,
@@ -54,7 +55,7 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Shown):
     """All choices of a run. ``sources`` maps a dotted key to the place that set it."""
 
     welfare: WelfareChoices = field(default_factory=WelfareChoices)
@@ -67,6 +68,10 @@ class Config:
     resampling: ResamplingChoices = field(default_factory=ResamplingChoices)
     welfare_sources: Mapping[str, WelfareSourceChoice] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    def _told(self) -> Iterable[ShownPart]:
+        rows = [(one.key, brief(one.value), one.unit, one.source) for one in self.assumptions()]
+        yield ShownTable(("choice", "value", "unit", "set by"), rows)
 
     def __post_init__(self) -> None:
         _check_axes(self.prices)

@@ -71,6 +71,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.game_answers.curve_game import SECTIONS as OF_CURVES
 from benchwright.game_answers.curve_game import CurveGame, curve_game, one_a_developer
@@ -98,7 +99,7 @@ OF_FINITE = ("rewards", "ties", "developers", "finite")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GameFile:
+class GameFile(Shown):
     """A game as a file states it."""
 
     game: RankingGame | FiniteGame

@@ -28,6 +28,7 @@ from pathlib import Path
 
 import polars as pl
 
+from benchwright._shown import Shown
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.judge_loadings import PATTERN, loadings_files, parse_loadings
 from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
@@ -73,7 +74,7 @@ def cost_table(axes: Iterable[str]) -> Table:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemTables:
+class ItemTables(Shown):
     """The tables of one source, typed and checked.
 
     Attributes

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from benchwright._check import FloatArray
+from benchwright._shown import Shown
 from benchwright.auditing.results import ItemAudit
 from benchwright.choices import LabChoices
 from benchwright.config import BUILT_IN_SOURCES, Config
@@ -42,7 +43,7 @@ EVERY = 6  # of the risk aversions of the sweep, one in one and a half decades, 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ItemWeights:
+class ItemWeights(Shown):
     """Optimal weights of audited items and what other schemes lose.
 
     Attributes

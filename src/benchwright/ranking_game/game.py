@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from benchwright._check import FloatArray, finite_array, non_negative
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.ranking_game.costs import Costs, PowerCosts
 from benchwright.ranking_game.forms import Curves, IntArray
@@ -29,7 +30,7 @@ def developer_name(names: tuple[str, ...] | None, position: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class RankingGame:
+class RankingGame(Shown):
     """Score curves, rewards and costs of n developers.
 
     Parameters

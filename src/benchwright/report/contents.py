@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from benchwright._shown import Folded, Headline, Shown, ShownPart, ShownTable
 from benchwright.auditing.items import item_layer
 from benchwright.auditing.results import ItemAudit
 from benchwright.board.results import Leaderboard
@@ -22,7 +24,7 @@ NO_SCORES = "the source has item statistics but no scores per model, so there is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AuditReport:
+class AuditReport(Shown):
     """An audit, its weights, and the assumptions behind both.
 
     Attributes
@@ -105,7 +107,11 @@ class AuditReport:
 
         return summary(self)
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         from benchwright.report.findings import findings
+        from benchwright.report.tables import tables
 
-        return "\n".join(f"- {finding.title}: {finding.text}" for finding in findings(self))
+        yield from (Headline(finding.title, finding.text) for finding in findings(self))
+        for table in tables(self):
+            cells = ShownTable([column.heading for column in table.columns], list(table.rows()))
+            yield Folded(table.title, [cells])

@@ -9,14 +9,19 @@ import copy
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
 
 from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
+from benchwright.errors import UsageError
 from benchwright.estimating.estimates import PanelEstimates
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.inputs import GameResult
+from benchwright.ranking_game.private_variants import VariantReport
+from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
 from benchwright.report.contents import AuditReport
@@ -26,6 +31,7 @@ from benchwright.report.figures_welfare import evidence_figures
 from benchwright.report.style import WIDTH, Chart
 
 PNG_SCALE = 2.0
+LINE = 110  # characters of a caption in a line over a chart
 NOT_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
 WIDE = ("welfare-scatter", "welfare-changes", "cost-quantiles", "noise-quantiles", "score-curves")
 
@@ -53,6 +59,12 @@ class Figure:
         text = json.dumps(spec, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
+    def chart(self) -> Chart:
+        """Return the figure as an Altair chart under its title and caption; it carries its rows."""
+        title = {"text": self.title, "subtitle": wrap(self.caption, LINE), "anchor": "start", "offset": 12}
+        chart: Chart = alt.Chart.from_dict(copy.deepcopy(self.spec) | {"title": title, "description": self.caption})
+        return chart
+
     def svg(self) -> str:
         """Return the chart as a static SVG."""
         import vl_convert
@@ -75,6 +87,33 @@ def figures(report: AuditReport) -> tuple[Figure, ...]:
 def game_figures(game: GameResult) -> tuple[Figure, ...]:
     """Return the figures of a ranking game, in reading order."""
     return _figures_of(figures_of_game(game))
+
+
+def charts(result: AuditReport | GameResult) -> dict[str, Chart]:
+    """Return the figures of a report or of a ranking game as Altair charts, by name, for a notebook.
+
+    Parameters
+    ----------
+    result
+        What :func:`benchwright.audit` or :func:`benchwright.answer_file` returned.
+
+    Returns
+    -------
+    dict
+        Charts in reading order, of the same rows as the figures of report.html; empty where the result has none.
+
+    Raises
+    ------
+    UsageError
+        ``result`` has no figures.
+    """
+    if isinstance(result, AuditReport):
+        return {figure.name: figure.chart() for figure in figures(result)}
+    if isinstance(result, GameAnswer | ProtocolComparison | VariantReport):
+        return {figure.name: figure.chart() for figure in game_figures(result)}
+    raise UsageError(
+        f"`result` has no figures: {type(result).__name__}", hint="give what `audit` or `answer_file` returned"
+    )
 
 
 def _specification(chart: Chart) -> dict[str, Any]:
