@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COPIED = ("panel/p_gold.parquet", "panel/margin.parquet", "panel/acc.parquet", "runs.csv", "benchwright.toml")
 VALUES = "gwa_welfare_scores.csv"
 VALUE_COLUMNS = ("n_tasks_wb", "p_auto", "p_aug", "dropped", "p_auto_15", "p_aug_15")
+SCORE_COLUMNS = ("task", "model", "metric", "step", "score", "stderr")
 README = Path(__file__).with_name("example.md")
 
 
@@ -42,7 +43,7 @@ def ship(lab: Lab, folder: Path, activities: Path) -> Path:
     write(out / "welfare" / "families.csv", families(lab))
     topics = [(item.task, item.doc_id, f"{item.question} {item.choices[item.answer]}") for item in items]
     write(out / "welfare" / "item_topics.csv", text_of([("task", "doc_id", "topic"), *topics]))
-    shutil.copyfile(folder / "tuning" / "scores.csv", out / "scores.csv")
+    pl.read_csv(folder / "tuning" / "scores.csv").select(SCORE_COLUMNS).write_csv(out / "scores.csv")
     write(out / "game.toml", game_text((folder / "tuning" / "game-lab.toml").read_text(encoding="utf-8")))
     write(out / "README.md", readme(lab, folder))
     return out

@@ -21,6 +21,7 @@ from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
 from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.inputs import GameResult, answer_file
 from benchwright.logs.item_layer import layer_path, read_item_layer
 from benchwright.logs.item_tables import ITEM, SECTIONS, TABLE_FILES, ItemTables, read_item_tables
@@ -109,7 +110,7 @@ def audit(
         runs = built_in.RUNS if runs is None else runs
         game = built_in.GAME if game is None else game
         welfare = built_in.WELFARE if welfare is None and "welfare" not in without else welfare
-    played, game_file = _game(game, say)
+    played, game_files = _game(game, say)
     say("reading")
     estimates = folder = None
     judged = _Judged(tuple(judges), tuple(loadings), activities)
@@ -135,8 +136,8 @@ def audit(
     if weights is not None:
         own, file = read_user_weights(weights)
         tables = _with_file(tables, file)
-    if game_file is not None:
-        tables = _with_file(tables, game_file)
+    for file in game_files:
+        tables = _with_file(tables, file)
     say("audit")
     items = audit_items(tables, choices, estimates=estimates)
     tables = _with_named_files(tables, choices)
@@ -274,13 +275,15 @@ def _with_named_files(tables: ItemTables, config: Config) -> ItemTables:
 
 def _game(
     game: GameResult | str | Path | None, say: Callable[[str], None]
-) -> tuple[GameResult | None, SourceFile | None]:
-    """Return what a ranking game says, and the file it was read from where it is given as one."""
+) -> tuple[GameResult | None, tuple[SourceFile, ...]]:
+    """Return what a ranking game says, and the files it was read from where it is given as one."""
     if game is None or not isinstance(game, str | Path):
-        return game, None
-    answer, path = answer_file(game, progress=say), Path(game)
-    read = read_source(path, []) if path.is_file() else None
-    return answer, None if read is None else read[1]
+        return game, ()
+    answer, paths = answer_file(game, progress=say), [Path(game)]
+    if isinstance(answer, GameAnswer) and answer.stated is not None and answer.stated.file != paths[0]:
+        paths.append(answer.stated.file)
+    read = [read_source(path, []) for path in paths if path.is_file()]
+    return answer, tuple(one[1] for one in read if one is not None)
 
 
 def _weigh(

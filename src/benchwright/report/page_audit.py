@@ -110,7 +110,7 @@ def _provenance(report: AuditReport) -> Iterator[str]:
         measured = report.estimates.measured
         names = " Its manifest names the logs that it was made of." if measured.has_manifest else ""
         yield (
-            f"Estimated from the panel {report.source.name} by the engine {measured.engine}: "
+            f"Estimated from the panel ({report.source.name}) by the engine {measured.engine}: "
             f"{count(measured.runs.frame.height, 'run')}, {count(measured.items.height, measured.level)}.{names}"
         )
     elif report.source.simulated:
