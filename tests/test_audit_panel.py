@@ -22,7 +22,7 @@ from benchwright.panel.panel import Panel
 from benchwright.pipeline import audit, is_panel
 from benchwright.report.build import write_report
 from benchwright.report.contents import AuditReport
-from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, draw_panel, to_frame
+from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, draw_panel, simulate_item_tables, to_frame
 from test_olmes import metrics, prediction
 
 AXES = (
@@ -230,7 +230,7 @@ def test_welfare_of_other_items_is_refused(panel: Path, tmp_path: Path) -> None:
 def test_arguments_of_a_panel_need_one(tmp_path: Path) -> None:
     for given in ({"welfare": tmp_path}, {"runs": tmp_path}, {"engine": "duckdb"}):
         with pytest.raises(UsageError, match="goes with a panel"):
-            audit(None, **given)  # type: ignore[arg-type]
+            audit(simulate_item_tables(), **given)  # type: ignore[arg-type]
 
 
 def test_exported_rows_are_a_panel_too(panel: Path, tmp_path: Path, report: AuditReport) -> None:

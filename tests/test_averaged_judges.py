@@ -18,6 +18,7 @@ from benchwright.config import Config
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.item_tables import ItemTables, read_item_tables
 from benchwright.logs.judge_loadings import read_loadings
+from benchwright.simulate import simulate_item_tables
 from tables import ACTIVITIES, AXES, JUDGE, write_rows, write_tables
 
 FEW = Config().replace({"resampling.replicates": 100, "published.draws": 39}, source="test")
@@ -170,5 +171,5 @@ def test_what_is_no_judge_is_refused(folder: Path, tmp_path: Path) -> None:
     path = other_judge(folder, tmp_path / "judge_loadings_b.jsonl", 1)
     with pytest.raises(DataError, match="a judge called `b` was already read"):
         read(folder, path, path)
-    with pytest.raises(UsageError, match="`loadings` and `activities` need a SOURCE"):
-        audit(loadings=[path])
+    with pytest.raises(UsageError, match="`loadings` goes with a folder, and the source is tables"):
+        audit(simulate_item_tables(), loadings=[path])

@@ -213,10 +213,6 @@ def test_source_that_is_none(cli: Run, source: Path, name: str) -> None:
     assert "\x1b" not in ran.err
 
 
-def test_built_in_example_has_no_sections_to_leave_out(cli: Run) -> None:
-    refused(cli("audit", "--without", "noise"), 2, "need a SOURCE")
-
-
 @pytest.mark.parametrize("section", ["welfare", "improvability", "noise"])
 @pytest.mark.parametrize("calibration", ["auto", "uniform"])
 def test_section_left_out(cli: Run, source: Path, section: str, calibration: str) -> None:

@@ -19,15 +19,16 @@ from benchwright.config import load_config
 from benchwright.errors import DataError, UsageError
 from benchwright.pipeline import audit
 from benchwright.report.build import write_report
+from benchwright.simulate import simulate_item_tables
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two reports of the built-in example: at the defaults, and at another neutral point."""
+    """Two reports of simulated tables: at the defaults, and at another neutral point."""
     folder = tmp_path_factory.mktemp("reports")
     config = load_config(None)
     for name, choices in (("old", {}), ("new", {"welfare.neutral": 2.5})):
-        report = audit(None, config=config.replace(choices, source="--set"))
+        report = audit(simulate_item_tables(), config=config.replace(choices, source="--set"))
         write_report(report, folder / name, page=False, figures=False)
     return folder
 

@@ -161,7 +161,21 @@ def test_replace_leaves_the_original_and_remembers_who_set_what() -> None:
         first.replace({"lba.budget": 5}, source="--set")
 
 
+def test_choices_go_over_those_of_another() -> None:
+    base = Config().replace({"lab.budget": 5.0, "welfare.neutral": 2.0, "prices.PT": 7.0}, source="low")
+    base = base.replace({"welfare_sources.low": {"file": "a.csv"}}, source="low")
+    mine = Config().replace({"welfare.neutral": 3.0, "prices.SFT": 9.0}, source="--set")
+    both = mine.over(base)
+    assert (both.lab.budget, both.welfare.neutral) == (5.0, 3.0)  # a default counts where somebody set it
+    assert {axis: price.usd for axis, price in both.prices.items()} == {"PT": 7.0, "SFT": 9.0, "RL": 0.5}
+    assert list(both.welfare_sources) == ["low"]
+    assert both.sources == {**base.sources, **mine.sources}
+    in_python = dataclasses.replace(Config(), lab=LabChoices(budget=8.0)).over(base)
+    assert (in_python.lab.budget, in_python.welfare.neutral) == (8.0, 2.0)
+
+
 def test_a_bare_price_keeps_the_slope_unit_of_its_axis() -> None:
     config = Config().replace({"prices.RL": 1.0}, source="--set")
-    assert config.prices["RL"] == Price(1.0, DEFAULT_PRICES["RL"].per)
+    assert config.prices["RL"] == dataclasses.replace(DEFAULT_PRICES["RL"], usd=1.0)
+    assert (config.prices["RL"].unit, config.prices["RL"].units) == ("prompt", 1e3)
     assert config.sources["prices.RL"] == "--set"

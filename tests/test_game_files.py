@@ -207,6 +207,23 @@ def test_every_part_has_its_key(cli: Run) -> None:
     assert race["best_replies"] is not None
 
 
+def test_a_file_may_ask_for_the_race(cli: Run, tmp_path: Path) -> None:
+    file, text = tmp_path / "game.toml", (GAMES / "g5.toml").read_text(encoding="utf-8")
+    file.write_text(f"race = true\n{text}", encoding="utf-8")
+    asked = json.loads(cli("game", file, "--deltas", "0,1.5", "--json").out)
+    assert asked == json.loads(cli("game", GAMES / "g5.toml", "--race", "--deltas", "0,1.5", "--json").out)
+    assert asked["race_over_tuning"] is not None
+    file.write_text(f"race = 1\n{text}", encoding="utf-8")
+    with pytest.raises(UsageError, match="`race` must be true or false, got 1"):
+        read_game(file)
+    scores = tmp_path / "scores.csv"
+    lines = [f"{name},t,{step},{0.2 + rate * step / (step + 9):.4f}" for name, rate in (("a", 0.6), ("b", 0.5))
+             for step in (0, 5, 10, 20, 40, 80)]  # fmt: skip
+    scores.write_text("\n".join(["model,task,step,score", *lines]), encoding="utf-8")
+    file.write_text('race = true\n[curves]\nfile = "scores.csv"\nitems = 500\nreplicates = 0\n', encoding="utf-8")
+    assert json.loads(cli("game", file, "--json").out)["arms_race"] is not None
+
+
 def test_one_developer_is_no_ranking(tmp_path: Path) -> None:
     file = tmp_path / "one.toml"
     file.write_text('rewards = [1]\n[score]\nform = "exponential"\n[[developers]]\ntheta = 1\n')

@@ -18,7 +18,7 @@ ORDER = (
     {"logs"},
     {"panel"},
     {"estimating"},
-    {"simulate", "datasets"},
+    {"simulate", "datasets", "built_in"},
     {"judge"},
     {"auditing"},
     {"mechanism"},

@@ -35,7 +35,9 @@ from benchwright.report.html import render_page
 from benchwright.report.page_audit import audit_page
 from benchwright.report.page_game import game_assumptions, game_notes, game_page
 from benchwright.report.tables import game_tables
+from benchwright.simulate import simulate_item_tables
 from panel_reports import drawn, named
+from tables import write_tables
 
 GAMES = Path(__file__).parents[1] / "examples" / "games"
 EVIL = ("<script>alert(1)</script>", "=cmd|'/c calc'!A1", "\x1b[2Ja\nb", "$x^2_\\%&#{}~", "\u202eevil")
@@ -285,8 +287,9 @@ def test_a_margin_beyond_the_chart_leaves_at_its_edge() -> None:
 
 def test_an_audit_takes_a_game_as_a_section(tmp_path: Path) -> None:
     few = Config().replace({"resampling.replicates": 100}, source="a test")
-    without = audit(config=few)
-    report = audit(config=few, game=GAMES / "g5.toml")
+    tables = simulate_item_tables()
+    without = audit(tables, config=few)
+    report = audit(tables, config=few, game=GAMES / "g5.toml")
     assert without.game is None
     assert without.to_dict()["game"] is None
     assert report.to_dict()["game"] == example("g5").to_dict()
@@ -299,7 +302,7 @@ def test_an_audit_takes_a_game_as_a_section(tmp_path: Path) -> None:
     assert "g5.toml" in page
     out = write_report(report, tmp_path / "out", page=False, figures=False)
     assert (out / "tables" / "overtaking.csv").is_file()
-    assert audit(config=few, game=example("g1")).to_dict()["game"]["pure_equilibrium"] == "none"
+    assert audit(tables, config=few, game=example("g1")).to_dict()["game"]["pure_equilibrium"] == "none"
 
 
 def test_commands_write_reports_with_the_game(tmp_path: Path) -> None:
@@ -308,10 +311,15 @@ def test_commands_write_reports_with_the_game(tmp_path: Path) -> None:
     assert (tmp_path / "game" / "report.html").is_file()
     assert json.loads((tmp_path / "game" / "summary.json").read_text())["game"]["pure_equilibrium"] == "none"
     few = ["--set", "resampling.replicates=100", "--no-figures", "--no-report"]
-    ran = CliRunner().invoke(app, ["audit", "--game", str(GAMES / "g5.toml"), "-o", str(tmp_path / "audit"), *few])
+    source = str(write_tables(tmp_path / "tables"))
+    ran = CliRunner().invoke(
+        app, ["audit", source, "--game", str(GAMES / "g5.toml"), "-o", str(tmp_path / "audit"), *few]
+    )
     assert ran.exit_code == 0, ran.output
     assert json.loads((tmp_path / "audit" / "summary.json").read_text())["game"]["threshold"]["status"] == "found"
-    ran = CliRunner().invoke(app, ["audit", "--game", str(tmp_path / "no.toml"), "-o", str(tmp_path / "none"), *few])
+    ran = CliRunner().invoke(
+        app, ["audit", source, "--game", str(tmp_path / "no.toml"), "-o", str(tmp_path / "none"), *few]
+    )
     assert isinstance(ran.exception, UsageError)
     assert not (tmp_path / "none").exists()
 

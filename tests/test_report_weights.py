@@ -28,7 +28,9 @@ OF_WEIGHTS = {"published-shares", "task-weights", "efficiency-over-risk", "welfa
 
 @pytest.fixture(scope="module")
 def report() -> AuditReport:
-    return bw.audit(config=Config().replace(FEW | {"published.max_share": 0.02}, source="test"))
+    return bw.audit(
+        bw.simulate_item_tables(), config=Config().replace(FEW | {"published.max_share": 0.02}, source="test")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +117,17 @@ def test_the_wrong_way_is_a_headline_where_all_agree(report: AuditReport) -> Non
     assert "helps in 1 %" in found["The plain average points the wrong way"]
 
 
+def test_one_weight_a_task_may_help_nowhere(report: AuditReport) -> None:
+    weights, _ = known(report)
+    none = replace(weights, by_task=weights.by_task.with_columns(share=pl.lit(None, dtype=pl.Float64)))
+    assert "lowers welfare" in told(replace(report, weights=none))["No score with one weight a task helps"]
+
+
 def test_published_weights_and_tasks_are_told_with_their_figures(report: AuditReport) -> None:
     weights, uncertainty = known(report)
     title, text = next((title, text) for title, text in told(report).items() if "can publish" in title)
     assert "non-negative weights keep" in title
-    assert f"{int((weights.published.weights == 0).sum())} of {weights.items.height} items carry no weight" in text
+    assert f"{int((weights.published.weights == 0).sum())} of {weights.items.height:,} items carry no weight" in text
     assert f"of the {uncertainty.spreads['published'].top} heaviest" in text
     up = weights.by_task.filter(pl.col("lo") > pl.col("uniform_share")).height
     down = weights.by_task.filter(pl.col("hi") < pl.col("uniform_share")).height

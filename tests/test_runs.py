@@ -11,6 +11,7 @@ import pytest
 from benchwright.choices import DEFAULT_PRICES, EstimateChoices, Price
 from benchwright.errors import DataError, UsageError
 from benchwright.estimating.measure import Measurements, measure
+from benchwright.estimating.ranking import last_runs
 from benchwright.estimating.runs import read_run_facts
 from benchwright.panel.ingest import read_logs
 
@@ -120,6 +121,19 @@ def test_a_table_of_runs_that_does_not_fit(tmp_path: Path, facts: str, message: 
     with pytest.raises(DataError) as caught:
         measured(panel, facts)
     assert message in str(caught.value)
+
+
+def test_models_are_ranked_on_one_axis(tmp_path: Path) -> None:
+    runs = [{"model": name, "axis": axis, "dose": dose} for name in ("a", "b") for axis, dose in (("PT", 5), ("RL", 3))]
+    panel = panel_of(tmp_path, runs)
+    assert list(last_runs(measured(panel))) == ["a [PT]", "a [RL]", "b [PT]", "b [RL]"]
+    ranked = measured(panel, ranked_axis="RL")
+    assert list(last_runs(ranked)) == ["a", "b"]
+    assert list(last_runs(ranked, every=True)) == ["a [PT]", "a [RL]", "b [PT]", "b [RL]"]
+    with pytest.raises(
+        UsageError, match=r"no run is on the axis SFT\nHint: set estimates.ranked_axis to one of PT, RL"
+    ):
+        measured(panel, ranked_axis="SFT")
 
 
 def test_doses_must_be_in_the_unit_of_their_price(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from benchwright.auditing.item_audit import audit_items
 from benchwright.config import Config
 from benchwright.errors import UsageError
 from benchwright.logs.item_tables import ItemTables
+from benchwright.pipeline import audit
 from benchwright.simulate import ACTIVITIES, TASKS, Simulation, simulate_item_tables
 
 
@@ -61,7 +62,7 @@ def test_simulated_tables_say_so() -> None:
     assert source.simulated
     assert "Simulated, not measured" in source.notes[0]
     assert "seed 77" in source.notes[0]
-    assert "built-in example" in source.name
+    assert source.name == "simulated tables"
 
 
 def test_rankings_hold_five_different_activities_and_a_dropped_one_has_no_value(large: ItemTables) -> None:
@@ -145,6 +146,16 @@ def test_an_audit_takes_the_example_as_it_is() -> None:
         assert ((low >= 1) & (high <= ranked.height) & (low <= high)).all()
         assert ((low <= rank) & (rank <= high)).mean() > 0.9  # type: ignore[operator]
         assert (low < high).mean() > 0.9  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("left", ["welfare", "improvability", "noise"])
+def test_sections_of_tables_in_memory_can_be_left_out(left: str) -> None:
+    source = simulate_item_tables(Simulation(items_per_task=3, replicates=5))
+    config = Config().replace({"resampling.replicates": 100}, source="test")
+    report = audit(source, config=config, without=[left])
+    assert set(report.audit.sections) == {"welfare", "improvability", "noise"} - {left}
+    with pytest.raises(UsageError, match="`without` must name sections"):
+        audit(source, without=["luck"])
 
 
 @pytest.mark.parametrize(

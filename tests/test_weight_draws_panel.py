@@ -20,6 +20,7 @@ from benchwright.mechanism.moved_slopes import shrinkage_notes, shrunk_draws
 from benchwright.pipeline import audit
 from benchwright.report.build import write_report
 from benchwright.report.contents import AuditReport
+from benchwright.simulate import simulate_item_tables
 from test_audit_panel import grids, ingested, seeds
 
 FAST = {"resampling.replicates": 100, "published.draws": 79}
@@ -175,4 +176,4 @@ def test_too_few_replicates_of_the_panel_leave_no_intervals(report: AuditReport)
 def test_published_tables_have_no_noise_corrected_slopes(tmp_path: Path) -> None:
     config = Config().replace({"estimates.slopes": "noise-corrected"}, source="test")
     with pytest.raises(DataError, match="needs standard errors of slopes, which item tables lack"):
-        audit(None, config=config)
+        audit(simulate_item_tables(), config=config)

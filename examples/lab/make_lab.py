@@ -38,7 +38,7 @@ from world import SPLITS, World  # noqa: E402
 
 Scores = tuple[NDArray[np.float64], NDArray[np.float64]]
 PROTOCOL = "tune.toml"
-QUIZ, PLAIN = 0.1, 0.01  # share of pre-training text that asks and answers, by family
+QUIZ, PLAIN = 0.1, 0.002  # share of pre-training text that asks and answers, by family
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,9 @@ class Lab:
 
     @property
     def middle(self) -> str:
-        """Name of the model of middle size, the anchor of costs."""
-        return sorted(self.sizes, key=lambda one: one.hidden)[len(self.sizes) // 2].name
+        """Name of the middle size that has read questions, the anchor of costs: untuned, others understand few."""
+        asked = sorted((one for one in self.sizes if one.quiz == QUIZ), key=lambda one: one.hidden)
+        return asked[len(asked) // 2].name
 
 
 LABS = {
@@ -149,7 +150,9 @@ def protocol_text(lab: Lab, processes: int) -> str:
     lines += [f"learning_rate = {how.rate}", 'device = "cpu"', "eval_batch = 256", ""]
     lines += ["[adversary]", f"every = {how.chase_every}", f"maximum = {how.chase_most}", ""]
     lines += ["[launch]", f"workers = {processes}", "threads = 1", ""]
-    lines += ["[game]", f'rewards = {{ form = "per-rank", gap = {how.gap} }}  # in steps', ""]
+    lines += ["[game]", f'rewards = {{ form = "per-rank", gap = {how.gap} }}  # in steps', "race = true"]
+    lines += ["designer = { price = 1.0 }  # a step costs the designer what it costs a developer"]
+    lines += [f"deltas = {sorted({*how.levels, how.points[-1]})}", ""]
     return "\n".join(lines)
 
 
@@ -184,7 +187,7 @@ class Often:
 
 def make(folder: Path, scale: str, processes: int, activities: Path | None = None) -> None:
     """Make the lab in a folder; ``activities`` is a table of values for the welfare."""
-    from pack import pack, write_lines
+    from pack import PUBLISHED, pack, write_lines
 
     from benchwright.tuning.run import run_tuning
 
@@ -211,7 +214,7 @@ def make(folder: Path, scale: str, processes: int, activities: Path | None = Non
     told(str(tuned))
     if tuned.failed:
         sys.exit("runs failed; the same command tries them again")
-    pack(lab, work, folder, activities=activities)
+    pack(lab, work, folder, activities=PUBLISHED if activities is None else activities)
     told(f"{folder}: done after {time.time() - began:.0f} s")
 
 
@@ -221,7 +224,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, default=Path("lab"), help="folder to write")
     parser.add_argument("--scale", choices=sorted(LABS), default="full")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--activities", type=Path, help="values of activities (gwa_welfare_scores.csv) for the welfare")
+    parser.add_argument("--activities", type=Path, help="values of activities for the welfare, else the published")
     given = parser.parse_args()
     make(given.out, given.scale, given.processes, given.activities)
 

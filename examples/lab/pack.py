@@ -7,6 +7,7 @@ benchmark/             train.jsonl and test.jsonl: task, doc_id, cluster, questi
 welfare/               what the offline baseline judge says of the test items
 benchwright.toml       prices of doses, from the processor time that they took
 tuning/                what ``benchwright tune`` wrote: curves, game, adversaries
+example/               of all this what ships as the built-in example (``ship.py``)
 =====================  =================================================================================
 """
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from ship import VALUES, ship
 
 if TYPE_CHECKING:
     from make_lab import Lab
@@ -30,6 +32,7 @@ DIGITS = {"p_gold": 3, "margin": 2, "acc": 0}
 UNITS = {"PT": "token", "SFT": "example", "RL": "prompt"}
 PER = {"PT": 1_000_000, "SFT": 1_000, "RL": 1_000}  # native units of dose to a slope unit
 AGREE = 2e-3  # of two scorers, in probability
+PUBLISHED = Path(__file__).parents[2] / "src" / "benchwright" / "example" / "welfare" / VALUES
 CORE_HOUR = 0.04  # US dollars: about what a rented core costs
 
 
@@ -45,8 +48,8 @@ class Scored:
     values: dict[str, NDArray[np.float64]]
 
 
-def pack(lab: Lab, work: Path, folder: Path, *, activities: Path | None = None) -> None:
-    """Write everything that an audit of the lab needs."""
+def pack(lab: Lab, work: Path, folder: Path, *, activities: Path) -> None:
+    """Write everything that an audit of the lab needs, and the folder that ships in the package."""
     items = lab.world.items("test")
     runs = [*own_runs(lab, work), *tuned_runs(lab, folder / "tuning" / "rows.parquet")]
     check(lab, runs, folder / "tuning" / "rows.parquet")
@@ -56,6 +59,7 @@ def pack(lab: Lab, work: Path, folder: Path, *, activities: Path | None = None) 
     run_facts(lab).write_csv(folder / "runs.csv")
     (folder / "benchwright.toml").write_text(settings(lab, work, folder / "tuning" / "runs.csv"), encoding="utf-8")
     judge(folder, activities)
+    ship(lab, folder, activities)
 
 
 def own_runs(lab: Lab, work: Path) -> Iterator[Scored]:
@@ -162,22 +166,42 @@ def settings(lab: Lab, work: Path, tuned: Path) -> str:
     """Return the prices: seconds of one core that the middle size's doses took, at the price of a core."""
     middle, last = lab.middle, lab.pretraining.steps
     folders = [work / f"{middle}-seed{seed}" for seed in lab.seeds]
-    points = pl.read_csv(tuned).filter(pl.col("model") == middle)
+    points = tuning_points(tuned).filter(pl.col("model") == middle)
     seconds = {
         "PT": np.mean([read(own / f"step-{last}" / "done.json")["cpu_seconds"] for own in folders]) / last,
-        "SFT": points["tuning_seconds"].sum() / len(folders) / lab.supervised.points[-1],
+        "SFT": points["cpu_seconds"].sum() / len(folders) / lab.supervised.points[-1],
         "RL": np.mean([read(own / "seconds-RL.json") for own in folders]) / lab.rewarded.doses[-1],
     }
     batch = {"PT": lab.pretraining.tokens, "SFT": lab.supervised.batch, "RL": lab.rewarded.batch}
     lines = [
-        f"# What doses of {middle} cost: core seconds where the lab was made, {CORE_HOUR} US dollars an hour.",
+        f"# Seconds of a core where the lab was made, at {CORE_HOUR} US dollars an hour: what doses of {middle} cost,",
+        "# and the budget, which is what all training of the lab came to.",
         "[prices]",
     ]
     for axis, units in PER.items():
         usd = float(seconds[axis]) / batch[axis] * units / 3600 * CORE_HOUR
         said = f'per = "{units:,} {UNITS[axis]}s", unit = "{UNITS[axis]}", units = {units}'
         lines.append(f"{axis} = {{ usd = {usd:.3g}, {said} }}")
-    return "\n".join([*lines, "", "[estimates]", 'metric = "p_gold"', ""])
+    lines += ["", "[lab]", f"budget = {all_seconds(lab, work, tuned) / 3600 * CORE_HOUR:.2g}"]
+    lines += ["", "[estimates]", 'metric = "p_gold"', 'ranked_axis = "PT"  # the board is that of untuned models']
+    lines += ["", "[welfare]", "neutral = 2.5  # a choice like any: work somewhat below the middle is worth improving"]
+    return "\n".join([*lines, ""])
+
+
+def all_seconds(lab: Lab, work: Path, tuned: Path) -> float:
+    """Return the core seconds of all training: pre-training, reward and tuning; scoring is not counted."""
+    own = [work / f"{size.name}-seed{seed}" for size in lab.sizes for seed in lab.seeds]
+    last = lab.pretraining.steps
+    spent = [read(one / f"step-{last}" / "done.json")["cpu_seconds"] + read(one / "seconds-RL.json") for one in own]
+    return float(sum(spent) + tuning_points(tuned)["cpu_seconds"].sum())
+
+
+def tuning_points(path: Path) -> pl.DataFrame:
+    """Return the scores of single runs; the clock's seconds will not do, as a busy machine stretches them."""
+    points = pl.read_csv(path)
+    if "cpu_seconds" not in points.columns or points["cpu_seconds"].null_count():
+        raise SystemExit(f"{path} does not say what seconds of the processor tuning took\nHint: remove its folder")
+    return points
 
 
 def read(path: Path) -> Any:
@@ -191,7 +215,7 @@ def write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
-def judge(folder: Path, activities: Path | None) -> None:
+def judge(folder: Path, activities: Path) -> None:
     """Let the offline baseline judge the items."""
     from benchwright.judge.run import judge_items
 

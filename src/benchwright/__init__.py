@@ -1,7 +1,7 @@
 """benchwright: design LLM benchmarks and leaderboards as incentives.
 
 >>> import benchwright as bw
->>> report = bw.audit()                          # the built-in, simulated example
+>>> report = bw.audit()                          # the built-in example, measured on tiny models
 >>> report.weights.schemes["uniform"].alignment  # does rewarding the plain average raise welfare?
 1
 

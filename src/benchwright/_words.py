@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from math import isfinite
 
 SCHEME_NAMES = {
@@ -40,6 +41,8 @@ def dollars(value: float | None) -> str:
 
     >>> dollars(8541.3), dollars(2.6e6), dollars(-18094.2), dollars(None)
     ('$8,540', '$2.6 million', '-$18,100', 'not known')
+    >>> dollars(12.34), dollars(0.0004463), dollars(1.85e-5)
+    ('$12.3', '$0.000446', '$0.0000185')
     """
     if value is None or not isfinite(value):
         return "not known"
@@ -48,8 +51,17 @@ def dollars(value: float | None) -> str:
         if abs(value) >= size:
             return f"{sign}${abs(value) / size:.3g} {name}"
     if abs(value) < 100:
-        return f"{sign}${abs(value):.3g}"
+        return f"{sign}${plain_digits(abs(value))}"
     return f"{sign}${float(f'{abs(value):.3g}'):,.0f}"
+
+
+def plain_digits(value: float, digits: int = 3) -> str:
+    """Return a number to some significant digits, without an exponent.
+
+    >>> plain_digits(1.85e-5), plain_digits(0.25), plain_digits(82.0)
+    ('0.0000185', '0.25', '82')
+    """
+    return format(Decimal(f"{value:.{digits}g}").normalize(), "f")
 
 
 def p_value(p: float, draws: int) -> str:

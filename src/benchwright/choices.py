@@ -147,6 +147,9 @@ class EstimateChoices(Checked):
     step_dose: float = choice(
         1.0, unit="native units", low=1e-15, high=1e15, why="dose of one step on that axis (tokens in a batch, say)"
     )
+    ranked_axis: str | None = choice(
+        None, unit="axis", why="axis whose last checkpoints are the models that are ranked; unless set, every axis"
+    )
     slope_errors: str = choice(
         "auto",
         unit="rule",

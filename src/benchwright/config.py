@@ -118,13 +118,41 @@ class Config(Shown):
             sections.setdefault(section, {})[name] = value
         return _apply(self, sections, source)
 
+    def over(self, base: Config) -> Config:
+        """Return ``base`` with what is set here, by a file or an option or otherwise than by default, in its place.
+
+        >>> low = Config().replace({"lab.budget": 5.0, "welfare.neutral": 2.0}, source="low")
+        >>> both = Config().replace({"welfare.neutral": 2.5}, source="--set").over(low)
+        >>> both.lab.budget, both.welfare.neutral, both.sources["lab.budget"]
+        (5.0, 2.5, 'low')
+        """
+        default = Config()
+        new: dict[str, Any] = {}
+        for name in SECTIONS:
+            mine, without = getattr(self, name), getattr(default, name)
+            keys = [spec.name for spec in dataclasses.fields(mine)]
+            own = {
+                key: getattr(mine, key)
+                for key in keys
+                if f"{name}.{key}" in self.sources or getattr(mine, key) != getattr(without, key)
+            }
+            new[name] = dataclasses.replace(getattr(base, name), **own)
+        for name in TABLES:
+            mine, without = getattr(self, name), getattr(default, name)
+            own = {key: entry for key, entry in mine.items() if entry != without.get(key)}
+            own |= {key: mine[key] for key in mine if f"{name}.{key}" in self.sources}
+            new[name] = dict(getattr(base, name)) | own
+        return Config(**new, sources={**base.sources, **self.sources})
+
 
 SECTIONS = ("welfare", "families", "eligibility", "estimates", "lab", "published", "resampling")
 TABLES = ("prices", "welfare_sources")  # entries are named by the user
 
 
-def load_config(path: str | Path | None = None) -> Config:
+def load_config(path: str | Path | None = None, *, source: str | None = None) -> Config:
     """Read choices from a TOML file; without ``path``, from ``benchwright.toml`` here if it exists.
+
+    ``source`` is what a report says that they were set by, the file's name by default.
 
     Raises
     ------
@@ -146,7 +174,7 @@ def load_config(path: str | Path | None = None) -> Config:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: not a TOML file: {error}") from None
-    return _apply(Config(), data, file.name)
+    return _apply(Config(), data, file.name if source is None else source)
 
 
 def default_toml() -> str:
@@ -269,7 +297,7 @@ def _hourly(entry: Mapping[str, Any]) -> set[str]:
 def _price(axis: str, entry: Any, known: Mapping[str, Price]) -> Price:
     """Return a price; a bare number keeps the slope unit of an axis that has one."""
     if axis in known and isinstance(entry, (int, float)):
-        entry = {"usd": entry, "per": known[axis].per}
+        entry = dataclasses.asdict(known[axis]) | {"usd": entry}
     if not isinstance(entry, Mapping) or not PRICED[0] <= set(entry) | _hourly(entry) <= PRICED[1]:
         raise ConfigError(
             f"prices.{axis} must be {{ usd = NUMBER, per = TEXT }}",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from benchwright import __version__
+from benchwright import __version__, built_in
 from benchwright.auditing.families import PRESETS
 from benchwright.auditing.item_audit import audit_items
 from benchwright.auditing.panel_tables import panel_tables
@@ -21,6 +21,7 @@ from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
 from benchwright.estimating.estimates import PanelEstimates, estimate_panel
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.inputs import GameResult, answer_file
 from benchwright.logs.item_layer import layer_path, read_item_layer
 from benchwright.logs.item_tables import ITEM, SECTIONS, TABLE_FILES, ItemTables, read_item_tables
@@ -33,13 +34,12 @@ from benchwright.panel.ingest import MANIFEST
 from benchwright.report.contents import NO_SCORES, AuditReport
 from benchwright.report.weight_files import published_scheme
 from benchwright.report.welfare_evidence import WelfareInputs, welfare_evidence
-from benchwright.simulate import simulate_item_tables
 
 BOARD_DRAWS = 1000
 
 
 def audit(
-    source: str | Path | None = None,
+    source: str | Path | ItemTables | None = None,
     *,
     config: Config | None = None,
     without: Sequence[str] = (),
@@ -59,10 +59,11 @@ def audit(
     ----------
     source
         A panel, a folder of published item tables, an earlier report (or its items.parquet), the name of a registered
-        data set, or None for the built-in, simulated example. A panel is the folder that ``read_logs`` made, or its
-        rows as Parquet (path, pattern or URI).
+        data set, tables in memory (``simulate_item_tables`` draws some), or None for the built-in example, measured on
+        tiny models. A panel is the folder that ``read_logs`` made, or its rows as Parquet (path, pattern or URI).
     config
-        Every choice; defaults where None. ``load_config`` reads one from a file.
+        Every choice; defaults where None. ``load_config`` reads one from a file. The built-in example has prices and
+        a budget of its own, which what is set here goes before.
     without
         Sections to leave out: "welfare", "improvability", "noise".
     judges
@@ -96,17 +97,24 @@ def audit(
 
     Examples
     --------
-    >>> report = audit()
-    >>> report.source.simulated, report.weights.items.height > 0
-    (True, True)
+    >>> from benchwright.simulate import simulate_item_tables
+    >>> report = audit(simulate_item_tables())
+    >>> report.source.simulated, report.weights.items.height
+    (True, 330)
     """
     choices = Config() if config is None else config
     say = (lambda _: None) if progress is None else progress
-    played, game_file = _game(game, say)
+    example = source is None
+    if source is None:
+        source, choices = built_in.PANEL, built_in.over_example(choices)
+        runs = built_in.RUNS if runs is None else runs
+        game = built_in.GAME if game is None else game
+        welfare = built_in.WELFARE if welfare is None and "welfare" not in without else welfare
+    played, game_files = _game(game, say)
     say("reading")
     estimates = folder = None
     judged = _Judged(tuple(judges), tuple(loadings), activities)
-    if source is not None and is_panel(source):
+    if not isinstance(source, ItemTables) and is_panel(source):
         beside = None if welfare is None else _welfare_tables(welfare, choices, without, judged)
         if beside is None and judged.given:
             raise UsageError(
@@ -115,6 +123,9 @@ def audit(
         folder = None if beside is None else welfare
         estimates = estimate_panel(source, config=choices, runs=runs, engine=engine, progress=progress)
         tables = _without(panel_tables(estimates, beside), without)
+        if example:
+            files = (*built_in.example_files(), *tables.files)
+            tables = replace(tables, name=built_in.NAME, about=built_in.MEASURED, files=files)
     else:
         for name, given in (("welfare", welfare), ("runs", runs), ("engine", None if engine == "polars" else engine)):
             if given is not None:
@@ -125,8 +136,8 @@ def audit(
     if weights is not None:
         own, file = read_user_weights(weights)
         tables = _with_file(tables, file)
-    if game_file is not None:
-        tables = _with_file(tables, game_file)
+    for file in game_files:
+        tables = _with_file(tables, file)
     say("audit")
     items = audit_items(tables, choices, estimates=estimates)
     tables = _with_named_files(tables, choices)
@@ -189,7 +200,7 @@ def _welfare_tables(folder: str | Path, config: Config, without: Sequence[str], 
 
 
 def _without(tables: ItemTables, without: Sequence[str]) -> ItemTables:
-    """Leave sections of a panel out on request."""
+    """Leave sections of tables out on request; of a panel's, welfare was not read then."""
     unknown = set(without) - set(SECTIONS)
     if unknown:
         raise UsageError(f"`without` must name sections of {', '.join(SECTIONS)}, got {', '.join(sorted(unknown))}")
@@ -197,19 +208,19 @@ def _without(tables: ItemTables, without: Sequence[str]) -> ItemTables:
         tables = replace(tables, cost=None, axes=())
     if "noise" in without:
         tables = replace(tables, noise=None, margins=None)
+    if "welfare" in without:
+        tables = replace(tables, activities={}, loadings={}, activity_draws={}, welfare=None)
     return tables
 
 
 def _read(
-    source: str | Path | None, config: Config, without: Sequence[str], judged: _Judged
+    source: str | Path | ItemTables, config: Config, without: Sequence[str], judged: _Judged
 ) -> tuple[ItemTables, str | Path | None]:
     """Return the tables of a source that is no panel, and the folder that they were read from, if there is one."""
-    if source is None:
-        if without or judged.given:
-            raise UsageError(
-                "`without`, `judges`, `loadings` and `activities` need a SOURCE; the built-in example has all sections"
-            )
-        return simulate_item_tables(), None
+    if isinstance(source, ItemTables):
+        if judged.given:
+            raise UsageError(f"`{judged.given}` goes with a folder, and the source is tables in memory")
+        return _without(source, without), None
     layer = layer_path(source)
     if layer is not None:
         if judged.given:
@@ -264,13 +275,15 @@ def _with_named_files(tables: ItemTables, config: Config) -> ItemTables:
 
 def _game(
     game: GameResult | str | Path | None, say: Callable[[str], None]
-) -> tuple[GameResult | None, SourceFile | None]:
-    """Return what a ranking game says, and the file it was read from where it is given as one."""
+) -> tuple[GameResult | None, tuple[SourceFile, ...]]:
+    """Return what a ranking game says, and the files it was read from where it is given as one."""
     if game is None or not isinstance(game, str | Path):
-        return game, None
-    answer, path = answer_file(game, progress=say), Path(game)
-    read = read_source(path, []) if path.is_file() else None
-    return answer, None if read is None else read[1]
+        return game, ()
+    answer, paths = answer_file(game, progress=say), [Path(game)]
+    if isinstance(answer, GameAnswer) and answer.stated is not None and answer.stated.file != paths[0]:
+        paths.append(answer.stated.file)
+    read = [read_source(path, []) for path in paths if path.is_file()]
+    return answer, tuple(one[1] for one in read if one is not None)
 
 
 def _weigh(

@@ -249,7 +249,11 @@ def _common(measured: Measurements, rows: NDArray[np.int64]) -> NDArray[np.int64
 
 def _signal_to_noise(measured: Measurements, scopes: dict[str, NDArray[np.int64]]) -> pl.DataFrame:
     rows = []
-    frame = measured.runs.frame.with_row_index("column").sort("step", "dose", "checkpoint", nulls_last=False)
+    frame = (
+        measured.runs.frame.with_row_index("column")
+        .filter("is_ranked")
+        .sort("step", "dose", "checkpoint", nulls_last=False)
+    )
     for scope, at in scopes.items():
         common = _common(measured, at)
         if not len(common):

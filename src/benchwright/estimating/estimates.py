@@ -158,7 +158,7 @@ def trainings(measured: Measurements) -> FloatArray:
     """Return scores of what was trained apart, (m, C): each lineage's last checkpoint, the mean over its seeds; of one
     lineage alone, its seeds, of copies one.
     """
-    columns = last_runs(measured)
+    columns = last_runs(measured, every=True)
     if len(columns) == 1:
         seeds = measured.value[:, next(iter(columns.values()))]
         return seeds[:, :1] if identical(seeds) else seeds

@@ -66,6 +66,8 @@ class Measurements(Shown):
         Number of what an item shares with others (a passage), where logs name it.
     engine
         What computed the statistics.
+    has_manifest
+        Whether the source is a panel's folder, whose manifest names the logs; exported rows have none.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Measurements(Shown):
     bounded: NDArray[np.bool_]
     clusters: IntArray | None
     engine: str
+    has_manifest: bool
     notes: tuple[str, ...]
 
     @property
@@ -160,7 +163,17 @@ def measure(
     if panel is not None:
         notes += _repeat_notes(panel, level)
         notes += [f"{text[0].upper()}{text[1:]}." for text in version_notes(panel, list(chosen), pool=True)]
-    return _matrices(collected, runs, grid, notes, name=_name_of(source), level=level, metrics=chosen, engine=engine)
+    return _matrices(
+        collected,
+        runs,
+        grid,
+        notes,
+        name=_name_of(source),
+        level=level,
+        metrics=chosen,
+        engine=engine,
+        has_manifest=panel is not None,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,6 +304,7 @@ def _matrices(
     level: str,
     metrics: Mapping[str, str],
     engine: str,
+    has_manifest: bool,
 ) -> Measurements:
     kind = pl.Int64 if collected.values["doc_id"].str.contains(CANONICAL).all() else pl.String
     items = collected.values.select(ITEM).unique().cast({"doc_id": kind}).sort(ITEM).with_row_index("item")
@@ -341,6 +355,7 @@ def _matrices(
         bounded=bounded,
         clusters=clusters,
         engine=engine,
+        has_manifest=has_manifest,
         notes=(*runs.notes, *notes),
     )
 

@@ -179,9 +179,13 @@ def rank_tasks(measured: Measurements, *, level: float, rng: np.random.Generator
     return _ranking(names, [len(at) for at in of_task], None, score, error, n_units - 1.0, sets, what, level, notes)
 
 
-def last_runs(measured: Measurements) -> dict[str, NDArray[np.int64]]:
-    """Return the columns of each lineage's last checkpoint, by what tells the lineages apart."""
-    frame = measured.runs.frame.with_row_index("column").with_columns(
+def last_runs(measured: Measurements, *, every: bool = False) -> dict[str, NDArray[np.int64]]:
+    """Return the columns of each lineage's last checkpoint, by what tells the lineages apart.
+
+    Of the axis that models are ranked on, where the configuration names one, or of ``every`` axis.
+    """
+    frame = measured.runs.frame.with_row_index("column")
+    frame = (frame if every else frame.filter("is_ranked")).with_columns(
         late=pl.struct("step", "dose", "checkpoint").rank("dense").over("lineage")
     )
     last = frame.filter(pl.col("late") == pl.col("late").max().over("lineage"))

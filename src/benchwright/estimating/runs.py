@@ -57,8 +57,8 @@ class Runs:
 
     ``frame``: run_no, model, revision, seed, step, axis, dose, setting, run_names, name, lineage and checkpoint
     (numbers; checkpoints of one lineage differ in step or dose), replicate (seed, or a number below 0 without one),
-    is_anchor. ``grid``: run_no, axis, dose, unit. ``identity``: run_no and ``RUN`` as the panel has them, before
-    names and tables of runs were looked at.
+    is_anchor, is_ranked (of the axis that models are ranked on). ``grid``: run_no, axis, dose, unit. ``identity``:
+    run_no and ``RUN`` as the panel has them, before names and tables of runs were looked at.
     """
 
     frame: pl.DataFrame
@@ -159,6 +159,7 @@ def describe_runs(
         frame = frame.with_columns(is_anchor=pl.Series(at, dtype=pl.Boolean))
         if not any(at):
             raise UsageError(f"no run is of the anchor {anchor}", hint="set estimates.anchor to a model's name")
+    frame = frame.with_columns(is_ranked=_ranked(frame, choices.ranked_axis))
     grid = grid.join(frame.select("run_no"), on="run_no")
     units = grid.with_columns(unit=pl.col("unit").str.strip_chars().str.to_lowercase().str.strip_suffix("s"))
     _one_unit(units)
@@ -183,6 +184,17 @@ def describe_runs(
         units.sort("axis", "dose", "run_no"),
         tuple(notes),
     )
+
+
+def _ranked(frame: pl.DataFrame, axis: str | None) -> pl.Series:
+    """Return which runs are of the axis that models are ranked on, all where none is named."""
+    if axis is None:
+        return pl.repeat(True, frame.height, dtype=pl.Boolean, eager=True)
+    found = (frame["axis"] == axis).fill_null(False)
+    if not found.any():
+        there = ", ".join(frame["axis"].drop_nulls().unique().sort()) or "none"
+        raise UsageError(f"no run is on the axis {axis}", hint=f"set estimates.ranked_axis to one of {there}")
+    return found
 
 
 def _named(frame: pl.DataFrame, notes: list[str]) -> pl.DataFrame:

@@ -28,14 +28,13 @@ MARGIN_LEVELS = 60
 BOUND_UP_TO = 100  # models; the bound of the least margin takes minutes with more
 
 
-def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress | None = None) -> GameAnswer:
+def answer_curves(stated: CurveGame, *, progress: Progress | None = None) -> GameAnswer:
     """Read and fit measured curves, and answer the game that they make.
 
     Parameters
     ----------
     stated : CurveGame
-    race : bool
-        Mixed play and best replies too, at the level in force and at ``deltas``.
+        Its ``race`` is run at the level in force and at ``deltas``.
 
     Raises
     ------
@@ -91,7 +90,7 @@ def answer_curves(stated: CurveGame, *, race: bool = False, progress: Progress |
         threshold_draws=drawn,
         designer=designer_cost(game, at, price=stated.price) if at > 0 else None,
         stated=stated,
-        **(mixed_play(game, levels.tolist(), say) if race else {}),
+        **(mixed_play(game, levels.tolist(), say) if stated.race else {}),
         notes=(
             *(f"{name} left out: {reason}" for name, reason in fits.left_out.items()),
             *fits.notes,

@@ -16,7 +16,7 @@ from benchwright._check import FloatArray, non_negative
 from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.game_answers.rewards import Rewards, rewards_of_file
-from benchwright.game_answers.toml_parts import Table, inside, known, number, numbers, section, text, whole
+from benchwright.game_answers.toml_parts import Table, flag, inside, known, number, numbers, section, text, whole
 from benchwright.ranking_game.costs import PowerCosts
 
 Setting = Literal["per-model", "shared"] | float
@@ -66,6 +66,8 @@ class CurveGame(Shown):
         Of the bootstrap; no intervals where ``replicates`` is 0.
     price : float, reward a unit of effort and model
         Of the designer's tuning; None: not known.
+    race : bool
+        Whether mixed play and best replies are looked at too.
     stated : frozenset of str
         The fields that a file or an option states; the others are assumptions.
     """
@@ -90,6 +92,7 @@ class CurveGame(Shown):
     replicates: int = 200
     seed: int = 0
     price: float | None = None
+    race: bool = False
     stated: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -156,7 +159,7 @@ KEYS = (
     *("file", "task", "metric", "filter", "models", "effort", "capability", "lower", "upper", "beta", "deltas"),
     *("items", "replicates", "seed"),
 )
-SECTIONS = ("rewards", "tune_before_test", "curves", "cost", "developers", "threshold", "designer")
+SECTIONS = ("rewards", "tune_before_test", "curves", "cost", "developers", "threshold", "designer", "race")
 
 
 def curve_game(
@@ -189,6 +192,8 @@ def curve_game(
         given["rewards"] = rewards_of_file(data["rewards"])
     if "tune_before_test" in data:
         given["tune_before_test"] = number(data["tune_before_test"], "`tune_before_test`")
+    if "race" in data:
+        given["race"] = flag(data["race"], "`race`")
     if "price" in designer:
         given["price"] = number(designer["price"], "[designer]: `price`")
     given |= {"cost": cost, "delta_max": delta_max, "own_costs": own_costs or None}

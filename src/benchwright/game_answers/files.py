@@ -7,6 +7,7 @@
                                     # { form = "geometric", top = 1000, ratio = 0.6 }
     tune_before_test = 0.0          # Delta, in the unit of effort; 0 by default
     ties = "capability"             # or "shared"
+    race = true                     # mixed play and best replies too; false by default
 
     [score]                         # a form by name, and parameters that all developers share
     form = "exponential"            # exponential, hyperbolic, generalised-power-law
@@ -78,6 +79,7 @@ from benchwright.game_answers.curve_game import CurveGame, curve_game, one_a_dev
 from benchwright.game_answers.rewards import rewards_of_file
 from benchwright.game_answers.toml_parts import (
     Table,
+    flag,
     form_of,
     inside,
     known,
@@ -94,7 +96,9 @@ from benchwright.ranking_game.forms import SCORE_FORMS
 from benchwright.ranking_game.game import RankingGame
 
 DELTA_MAX = 1e5
-SECTIONS = ("rewards", "tune_before_test", "ties", "score", "cost", "developers", "threshold", "profiles", "finite")
+SECTIONS = (
+    *("rewards", "tune_before_test", "ties", "race", "score", "cost", "developers", "threshold", "profiles", "finite"),
+)
 OF_FINITE = ("rewards", "ties", "developers", "finite")
 
 
@@ -105,6 +109,7 @@ class GameFile(Shown):
     game: RankingGame | FiniteGame
     profiles: tuple[tuple[float, ...], ...]
     delta_max: float
+    race: bool = False
 
     def changed(self, *, delta: float | None = None, delta_max: float | None = None) -> GameFile:
         """The same at another tune-before-test level, or with another range of the threshold."""
@@ -180,7 +185,8 @@ def _continuous(data: Table) -> GameFile:
         with inside(f"profile {k}"):
             profiles.append(tuple(game.profile(numbers(table.get("efforts"), "`efforts`")).tolist()))
     delta_max = _delta_max(data)
-    return GameFile(game, tuple(profiles), DELTA_MAX if delta_max is None else delta_max)
+    race = flag(data.get("race", False), "`race`")
+    return GameFile(game, tuple(profiles), DELTA_MAX if delta_max is None else delta_max, race)
 
 
 def _finite(data: Table) -> GameFile:

@@ -135,9 +135,10 @@ def _game_file(path: Path, given: Given, say: Progress) -> GameResult:
     read = read_game(path)
     if isinstance(read, CurveGame):
         return _curves(read, given, say)
-    _refuse("a game without [curves]", given, OF_GAMES if "race" in given else OF_GAMES - {"deltas"})
+    _refuse("a game without [curves]", given, OF_GAMES if read.race or "race" in given else OF_GAMES - {"deltas"})
     changed = read.changed(delta=given.get("delta"), delta_max=given.get("delta_max"))
-    return answer_game(changed, race=given.get("race", False), deltas=given.get("deltas", ()), progress=say)
+    race = given.get("race", read.race)
+    return answer_game(changed, race=race, deltas=given.get("deltas", ()), progress=say)
 
 
 def _contest(path: Path, given: Given, say: Progress) -> GameResult:
@@ -205,7 +206,6 @@ def _curves(game: CurveGame, given: Given, say: Progress) -> GameAnswer:
     from benchwright.game_answers.curve_answer import answer_curves
 
     new = dict(given)
-    race = new.pop("race", False)
     if "delta" in new:
         new["tune_before_test"] = new.pop("delta")
     if "kappa" in new:
@@ -218,7 +218,7 @@ def _curves(game: CurveGame, given: Given, say: Progress) -> GameAnswer:
     for name in ("models", "deltas"):
         if name in new:
             new[name] = tuple(new[name])
-    return answer_curves(game.with_options(**new), race=race, progress=say)
+    return answer_curves(game.with_options(**new), progress=say)
 
 
 GAME_FILE = Kind("a game file", "a TOML file (.toml)", (), OF_CURVES, _game_file)

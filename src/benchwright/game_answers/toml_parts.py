@@ -71,6 +71,13 @@ def whole(value: Any, where: str) -> int:
     return value
 
 
+def flag(value: Any, where: str) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{where} must be true or false, got {_as_written(value)}")
+    return value
+
+
 def text(value: Any, where: str) -> str:
     """Return a text of one line that is not blank."""
     if not isinstance(value, str) or not value.strip():

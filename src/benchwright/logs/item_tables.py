@@ -83,6 +83,8 @@ class ItemTables(Shown):
         How a report calls the source.
     simulated
         True where the figures come from a simulation and not from measurement.
+    about
+        Title and text of what a report says first of the source, None where there is nothing to say.
     activities
         Per rule ("share", "mean"): activity, label, n_tasks, share_auto, share_aug (of its tasks, null where the file
         has none), dropped, auto, aug (values on [1,5]).
@@ -104,6 +106,7 @@ class ItemTables(Shown):
 
     name: str
     simulated: bool = False
+    about: tuple[str, str] | None = None
     activities: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     loadings: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     main: tuple[str, ...] = (DEFAULT_JUDGE,)

@@ -13,6 +13,7 @@ from benchwright.auditing.results import FamilyContrast, ImprovabilityAudit, Noi
 from benchwright.report.style import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, RED, SKY, Chart, rule_at, themed
 
 CURVE_POINTS = 400
+DOLLARS = "abs(datum.value) < 1000 ? format(datum.value, '$.3~r') : replace(format(datum.value, '$.3~s'), 'G', 'B')"
 COMMON = 0.1  # share of items from which an activity shows its interval on the map
 LABELLED = 3  # bubbles that carry their name; the others show it on hover
 FRAME = (0.8, 5.2)  # of the map, on the scale from 1 to 5
@@ -207,9 +208,9 @@ def cost_curve(improvability: ImprovabilityAudit) -> Chart:
         "value:Q",
         title="US dollars per full unit of score",
         scale=alt.Scale(type="log"),
-        axis=alt.Axis(format="$~s", tickCount=6, labelExpr="replace(datum.label, 'G', 'B')"),
+        axis=alt.Axis(tickCount=6, labelExpr=DOLLARS),
     )
-    return ranked_chart(data, improvability.quantiles, ranked.height, y, "~s", "cheapest axis")
+    return ranked_chart(data, improvability.quantiles, ranked.height, y, "$,.3~r", "cheapest axis")
 
 
 def noise_curve(noise: NoiseAudit) -> Chart:

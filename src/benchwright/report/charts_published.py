@@ -35,7 +35,7 @@ def published_shares(weights: ItemWeights) -> Chart | None:
           (("share", "x uniform"), ("lo", "from"), ("hi", "to"))),
         alt.Tooltip("published_kept:Q", title="draws with a weight", format=".0%"),
         alt.Tooltip("welfare:Q", format="+.2f"),
-        alt.Tooltip("cost_usd:Q", title="USD per unit", format="~s"),
+        alt.Tooltip("cost_usd:Q", title="USD per unit", format=",.3~r"),
         alt.Tooltip("sigma:Q", title="seed noise", format=".3f"),
     ]  # fmt: skip
     return _intervals(data, tips, "published weight, as a multiple of uniform", 1.0)

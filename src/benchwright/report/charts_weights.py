@@ -47,7 +47,7 @@ def weights_against_uniform(weights: ItemWeights) -> Chart:
                 "doc_id:N",
                 alt.Tooltip("welfare:Q", format="+.2f"),
                 alt.Tooltip("multiple:Q", title="x uniform", format=".2f"),
-                alt.Tooltip("cost_usd:Q", title="USD per unit", format="~s"),
+                alt.Tooltip("cost_usd:Q", title="USD per unit", format=",.3~r"),
                 alt.Tooltip("cheapest_axis:N", title="cheapest axis"),
                 alt.Tooltip("sigma:Q", title="seed noise", format=".3f"),
             ],

@@ -41,7 +41,8 @@ def of_answer(answer: GameAnswer) -> Iterator[Row]:
         yield _finite(answer.solution)
         return
     say = Developers(answer.solution.game)
-    yield _verdict(answer.solution, say, answer.margins)
+    section, title, text = _verdict(answer.solution, say, answer.margins)
+    yield section, title, text + _counted(answer)
     yield _cheapest(answer.solution, say, answer.required_effort)
     if answer.threshold is not None:
         measured = np.inf if answer.fits is None else float(answer.fits.scores.effort.max())
@@ -94,6 +95,14 @@ def _verdict(solution: GameSolution, say: Developers, margins: MarginOverTuning 
     if (share if verdict == "exists" else 1 - share) < LEVEL:
         title = f"Whether this ranking is worth gaming {at} is not settled"
     return "game", title, text
+
+
+def _counted(answer: GameAnswer) -> str:
+    """Say in what effort of measured curves is counted, and what it costs where it costs what it is."""
+    if answer.fits is None or answer.stated is None:
+        return ""
+    plainly = not {"cost", "own_costs"} & answer.stated.stated
+    return f" Effort is in {answer.fits.scores.effort_unit}{', each of which costs 1' if plainly else ''}."
 
 
 def _share_exists(margins: MarginOverTuning | None, delta: float) -> float | None:

@@ -133,13 +133,16 @@ def of_required_effort(found: RequiredEffort, say: Developers) -> Row:
         each.append(f"{told} at {number(float(delta))}{band}")
     more = f" and {found.deltas.size - LEVELS_NAMED} more levels" if found.deltas.size > LEVELS_NAMED else ""
     text = f"The least effort that overtakes a neighbour is {'; '.join(each)}{more}."
+    low, high = map(float, found.growth_band)
     if found.draws:
         text += (
             f" In brackets {percent(found.level, 0)} intervals of the least effort in truth, whichever pair attains "
             f"it, from {found.draws:,} draws."
         )
-        low, high = map(float, found.growth_band)
         text += f" In draws the power is {span(low, high)}." if isfinite(low) and isfinite(found.growth) else ""
-    if isfinite(found.growth):
-        return "game", f"Overtaking effort grows like (1 + tuning) to the power {found.growth:.2g}", text
-    return "game", "What overtaking takes, by level of common tuning", text
+    if not isfinite(found.growth):
+        return "game", "What overtaking takes, by level of common tuning", text
+    law = f"like (1 + tuning) to the power {found.growth:.2g}"
+    if low <= 0 <= high:
+        return "game", "Whether tuning makes overtaking dearer is not settled", f"{text} As fitted it goes {law}."
+    return "game", f"Overtaking effort {'grows' if found.growth > 0 else 'falls'} {law}", text

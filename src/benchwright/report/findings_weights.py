@@ -94,7 +94,7 @@ def _published(weights: ItemWeights, chosen: PublishedChoices) -> Row:
         if price > 0 and best.best_surplus > 0
     ]
     idle = int((best.weights == 0).sum())
-    text = f"Under the constraints of a board, {idle} of {count(m, 'item')} carry no weight."
+    text = f"Under the constraints of a board, {idle:,} of {count(m, 'item')} carry no weight."
     text += f" What each costs of the best surplus, if it alone were dropped: {'; '.join(costs)}." if costs else ""
     if best.gap_bound > 0:
         text += f" Other choices of items could add {percent(best.gap_bound / best.best_surplus)} at most."
@@ -126,6 +126,9 @@ def _published(weights: ItemWeights, chosen: PublishedChoices) -> Row:
 
 def _tasks(weights: ItemWeights) -> Row:
     """Which tasks carry more, and less, than under the plain average, where each has one weight."""
+    if weights.by_task["share"].null_count():
+        text = "If rewarded, every score with one weight a task, none below 0, lowers welfare."
+        return "weights", "No score with one weight a task helps", text
     table = weights.by_task.with_columns(times=pl.col("share") / pl.col("uniform_share"))
     up = table.filter(pl.col("lo") > pl.col("uniform_share")).sort("times", descending=True)
     down = table.filter(pl.col("hi") < pl.col("uniform_share")).sort("times")
@@ -168,8 +171,8 @@ def _valued(weights: ItemWeights) -> Row:
     helped, points = int(path.helped.sum()), len(path.points)
     every = "under every value of items" if helped == points else f"at all {helped} of {points} values where some help"
     text = (
-        f"From {path.first} to {path.second}{beside}, {heavy} of {count(m, 'item')} weigh more than uniform {every}, "
-        f"{light} less, and {m - heavy - light} depend on what items are valued for."
+        f"From {path.first} to {path.second}{beside}, {heavy:,} of {count(m, 'item')} weigh more than uniform {every}, "
+        f"{light:,} less, and {m - heavy - light:,} depend on what items are valued for."
     )
     return "weights", "What does not depend on how items are valued", text
 
@@ -253,9 +256,9 @@ def _optimum(weights: ItemWeights) -> Iterator[Row]:
     if negative.height:
         hedges = negative.filter(pl.col("welfare") > 0).height
         text = (
-            f"{negative.height} of {items.height} items carry a negative weight, so a model that solves one loses "
-            f"score. Of these {negative.height - hedges} count as worth less than the neutral point, and {hedges} as "
-            "worth more: hedges. A board that cannot publish such weights takes constrained ones."
+            f"{negative.height:,} of {count(items.height, 'item')} carry a negative weight, so a model that solves one "
+            f"loses score. Of these {negative.height - hedges:,} count as worth less than the neutral point, and "
+            f"{hedges:,} as worth more: hedges. A board that cannot publish such weights takes constrained ones."
         )
         if optimum.weights.sum() <= 0:
             text += " They sum to a negative number: column weight of weights.csv is no score to publish."

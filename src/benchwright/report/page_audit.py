@@ -48,7 +48,7 @@ OWN_VALUES = (
     "once as augmentation."
 )
 RANKED = ("models", "tasks")
-SIMULATED = "This is the built-in example. Its tasks, activities and figures are invented; nothing here was measured."
+SIMULATED = "Tasks, activities and figures are invented; nothing here was measured."
 CHOICES = (
     "Every choice behind the figures, with its default and where its value came from. Change one in benchwright.toml "
     "and run again."
@@ -82,7 +82,9 @@ def audit_page(report: AuditReport) -> Page:
 
 
 def _banners(report: AuditReport) -> Iterator[tuple[str, str]]:
-    """Yield the warnings that data are simulated, and that lists of activities come from no model."""
+    """Yield what to know first: what was measured, that data are simulated, that activities come from no model."""
+    if report.source.about is not None:
+        yield report.source.about
     if report.source.simulated:
         apart = "" if report.game is None else " The ranking game alone is no part of it."
         yield "Simulated data.", f"{SIMULATED}{apart}"
@@ -106,10 +108,10 @@ def _sections(report: AuditReport) -> Iterator[Section]:
 def _provenance(report: AuditReport) -> Iterator[str]:
     if report.estimates is not None:
         measured = report.estimates.measured
+        names = " Its manifest names the logs that it was made of." if measured.has_manifest else ""
         yield (
-            f"Estimated from the panel {report.source.name} by the engine {measured.engine}: "
-            f"{count(measured.runs.frame.height, 'run')}, {count(measured.items.height, measured.level)}. Its manifest "
-            "names the logs that it was made of."
+            f"Estimated from the panel ({report.source.name}) by the engine {measured.engine}: "
+            f"{count(measured.runs.frame.height, 'run')}, {count(measured.items.height, measured.level)}.{names}"
         )
     elif report.source.simulated:
         yield "The items were drawn by benchwright.simulate, from no file."

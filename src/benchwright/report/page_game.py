@@ -109,7 +109,12 @@ def game_notes(game: GameResult) -> tuple[str, ...]:
         left = ", ".join(game.dropped_tasks)
         return (f"Not every model has a score on {left}: left out here.",) if left else ()
     found = [*getattr(game.solution, "notes", ()), *(() if game.fits is None else game.fits.notes), *game.notes]
-    return tuple(dict.fromkeys(f"{note[0].upper()}{note[1:]}" for note in found))
+    return tuple(dict.fromkeys(note if _starts_with_file(note) else f"{note[0].upper()}{note[1:]}" for note in found))
+
+
+def _starts_with_file(note: str) -> bool:
+    """Return whether the first word is a file's name, which stays as it is."""
+    return "." in note.split(maxsplit=1)[0]
 
 
 def _assumptions(answer: GameAnswer) -> Iterator[Assumption]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from benchwright._csv import inert
-from benchwright._words import dollars, percent
+from benchwright._words import dollars, percent, plain_digits
 from benchwright.auditing.results import FamilyContrast
 from benchwright.game_answers.inputs import GameResult
 from benchwright.report.contents import AuditReport
@@ -45,7 +45,9 @@ class TableColumn:
             return percent(value)
         if self.kind == "dollars":
             return dollars(value)
-        if self.kind == "price" or (self.kind == "digits" and abs(value) < 1000):
+        if self.kind == "price":
+            return plain_digits(value, 4)
+        if self.kind == "digits" and abs(value) < 1000:
             return f"{value:.4g}"
         if self.kind == "digits":
             return f"{value:,.0f}"

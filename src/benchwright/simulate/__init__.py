@@ -1,4 +1,4 @@
-"""Data with known answers: item tables (the built-in example) and item panels."""
+"""Data with known answers: item tables and item panels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Item tables with known answers: the built-in example, and material for tests.
+"""Item tables with known answers: material for tests, and to try things on.
 
 Everything is drawn from the parameters below and one seed; nothing is measured, and reports say so.
 
@@ -101,7 +101,7 @@ AXES = ("PT", "SFT", "RL")
 
 @dataclass(frozen=True, slots=True)
 class Simulation(Shown):
-    """Parameters of the simulated item tables; the defaults make the built-in example."""
+    """Parameters of the simulated item tables."""
 
     tasks: tuple[SimulatedTask, ...] = TASKS
     items_per_task: int = 40
@@ -161,7 +161,7 @@ def simulate_item_tables(simulation: Simulation | None = None) -> ItemTables:
         orient="row",
     )
     return ItemTables(
-        name="the built-in example",
+        name="simulated tables",
         simulated=True,
         activities={"share": activities},
         loadings={"default": loadings},

@@ -61,7 +61,7 @@ from benchwright.tuning.settings import AdversarySettings, LaunchSettings, Tunin
 Section = TypeVar("Section", bound=Checked)
 
 KEYS = ("seeds", "models", "benchmarks", "tuning", "adversary", "launch", "game")
-OF_GAME = ("rewards", "tune_before_test", "cost", "developers", "threshold", "designer")
+OF_GAME = ("rewards", "tune_before_test", "cost", "developers", "threshold", "designer", "race")
 NOT_OF_GAME = ("file", "task", "metric", "filter", "models", "effort", "items")  # the experiment says them
 PLACEHOLDER = "{seed}"
 

@@ -16,7 +16,8 @@ from benchwright.tuning.jobs import RunEnd
 METRICS = ("acc", "acc_norm", "p_gold", "p_gold_char", "margin", "margin_char")
 DECIMALS = 4
 UNIT = {"steps": "step", "examples": "example", "tokens": "token"}
-POINT = ("steps", "examples", "tokens", "effort", "score", "validation", "loss", "tuning_seconds", "scoring_seconds")
+SECONDS = ("tuning_seconds", "cpu_seconds", "scoring_seconds")  # on the clock; of the processor; on the clock
+POINT = ("steps", "examples", "tokens", "effort", "score", "validation", "loss", *SECONDS)
 
 
 def points_table(ends: Iterable[RunEnd]) -> pl.DataFrame:
@@ -30,7 +31,7 @@ def points_table(ends: Iterable[RunEnd]) -> pl.DataFrame:
             if record is None:
                 raise DataError(f"{end.folder}: the scores at step {step} are gone", hint="start anew with --overwrite")
             row = {"task": end.job.benchmark.name, "model": end.job.model.name, "seed": end.job.seed}
-            rows.append(row | {"run": end.job.name} | {name: record[name] for name in POINT})
+            rows.append(row | {"run": end.job.name} | {name: record.get(name) for name in POINT})
     kinds: dict[str, Any] = {"task": pl.String, "model": pl.String, "seed": pl.Int64, "run": pl.String}
     numbers: dict[str, Any] = {name: pl.Int64 if name in POINT[:3] else pl.Float64 for name in POINT}
     table = pl.DataFrame(rows, schema=kinds | numbers, orient="row")

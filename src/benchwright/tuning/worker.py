@@ -147,11 +147,11 @@ class _Run:
             passed = step if above == 1 else passed if above else None
         return {"start": start, "last": step, "passed": None if above < chase.confirm else passed}
 
-    def _to(self, step: int, end: int) -> float:
-        """Tune up to a step; return the seconds that it took."""
-        start = time.monotonic()
+    def _to(self, step: int, end: int) -> dict[str, float]:
+        """Tune up to a step; return the seconds that it took, on the clock and of the processor."""
+        start, spent = time.monotonic(), time.process_time()
         self.tuner.advance(step, between=lambda: self._between(end))
-        return time.monotonic() - start
+        return {"tuning_seconds": time.monotonic() - start, "cpu_seconds": time.process_time() - spent}
 
     def _between(self, end: int) -> None:
         """After a step: leave when nobody waits any more, save and tell now and then."""
@@ -168,7 +168,7 @@ class _Run:
         self.tuner.save(self.folder / STATE)
         self._saved = time.monotonic()
 
-    def _look(self, step: int, seconds: float) -> dict[str, Any]:
+    def _look(self, step: int, seconds: dict[str, float]) -> dict[str, Any]:
         """Score the items at a step; the record appears after the rows."""
         start = time.monotonic()
         rows = self.score()
@@ -184,7 +184,7 @@ class _Run:
             "score": _mean(rows, settings.score),
             "validation": held,
             "loss": self.tuner.loss,
-            "tuning_seconds": seconds,
+            **seconds,
             "scoring_seconds": time.monotonic() - start,
         }
         write_json(path.with_suffix(".json"), record)
