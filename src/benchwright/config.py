@@ -25,6 +25,7 @@ from benchwright.choices import (
     EligibilityChoices,
     EstimateChoices,
     FamilyChoices,
+    GameChoices,
     LabChoices,
     Price,
     PublishedChoices,
@@ -64,6 +65,7 @@ class Config:
     estimates: EstimateChoices = field(default_factory=EstimateChoices)
     lab: LabChoices = field(default_factory=LabChoices)
     published: PublishedChoices = field(default_factory=PublishedChoices)
+    game: GameChoices = field(default_factory=GameChoices)
     resampling: ResamplingChoices = field(default_factory=ResamplingChoices)
     welfare_sources: Mapping[str, WelfareSourceChoice] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -73,13 +75,15 @@ class Config:
         _check_source_names(self.welfare_sources)
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """List every choice with its value, unit, default, source and reason."""
+        """List every choice with its value, unit, default, source and reason; of ``[game]`` those that are set."""
         rows = []
         for section in SECTIONS:
             chosen = getattr(self, section)
             for spec in dataclasses.fields(chosen):
                 key = f"{section}.{spec.name}"
                 value = getattr(chosen, spec.name)
+                if section == "game" and value is None:  # the game says it
+                    continue
                 rows.append(
                     Assumption(
                         key,
@@ -114,7 +118,7 @@ class Config:
         return _apply(self, sections, source)
 
 
-SECTIONS = ("welfare", "families", "eligibility", "estimates", "lab", "published", "resampling")
+SECTIONS = ("welfare", "families", "eligibility", "estimates", "lab", "published", "game", "resampling")
 TABLES = ("prices", "welfare_sources")  # entries are named by the user
 
 
