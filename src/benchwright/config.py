@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import re
 import tomllib
 import typing
@@ -158,7 +159,7 @@ def default_toml() -> str:
             lines.append(f"# {entry.metadata['why']} ({entry.metadata['unit']})")
             prefix = "# " if entry.default is None else ""
             value = _example(str(entry.type)) if entry.default is None else entry.default
-            lines.append(f"{prefix}{entry.name} = {_toml(value)}")
+            lines.append(f"{prefix}{entry.name} = {toml_value(value)}")
         lines.append("")
     lines += [f"# {PRICES_WHY}", "[prices]"]
     for axis, price in DEFAULT_PRICES.items():
@@ -175,12 +176,21 @@ def _example(kind: str) -> Any:
     return 1e-9 if "float" in kind else 100 if "int" in kind else "name"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML writes it.
+
+    >>> print(toml_value({"usd": 0.5, "per": 'a "prompt"', "units": (1, 2)}))
+    { usd = 0.5, per = "a \\"prompt\\"", units = [1, 2] }
+    """
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_toml(part) for part in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {toml_value(part)}" for name, part in value.items()) + " }"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
 
 
 @contextmanager
@@ -268,7 +278,8 @@ def _hourly(entry: Mapping[str, Any]) -> set[str]:
 def _price(axis: str, entry: Any, known: Mapping[str, Price]) -> Price:
     """Return a price; a bare number keeps the slope unit of an axis that has one."""
     if axis in known and isinstance(entry, (int, float)):
-        entry = {"usd": entry, "per": known[axis].per}
+        kept = dataclasses.asdict(known[axis]) | {"usd": entry}
+        entry = {name: value for name, value in kept.items() if value is not None}
     if not isinstance(entry, Mapping) or not PRICED[0] <= set(entry) | _hourly(entry) <= PRICED[1]:
         raise ConfigError(
             f"prices.{axis} must be {{ usd = NUMBER, per = TEXT }}",
