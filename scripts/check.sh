@@ -28,7 +28,7 @@ spread=(-n auto --dist loadfile)
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 # Elsewhere the quick tests with the hard dependencies; here all but those that need a GPU.
-core="not slow and not inspect_library and not engines and not libraries and not tuning and not notebooks and not gpu"
+core="not slow and not inspect_library and not engines and not libraries and not tuning and not notebooks and not app and not gpu"
 
 step() { printf '\n== %s\n' "$*"; }
 

@@ -9,6 +9,7 @@ import copy
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from textwrap import wrap
 from typing import Any
 
@@ -16,10 +17,13 @@ import altair as alt
 
 from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
+from benchwright.board.results import Leaderboard
+from benchwright.config import Config
 from benchwright.errors import UsageError
 from benchwright.estimating.estimates import PanelEstimates
 from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.inputs import GameResult
+from benchwright.mechanism.point_weights import PointWeights
 from benchwright.ranking_game.private_variants import VariantReport
 from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report import charts_audit as audit_charts
@@ -116,6 +120,12 @@ def charts(result: AuditReport | GameResult) -> dict[str, Chart]:
     )
 
 
+def figures_at_once(weights: PointWeights | None, board: Leaderboard | None, config: Config) -> tuple[Figure, ...]:
+    """Return the figures of weights and of the board under them, without the rest of a report."""
+    rows = () if weights is None else weight_figures(weights, config)
+    return _figures_of(chain(rows, () if board is None else board_figures(board)))
+
+
 def _specification(chart: Chart) -> dict[str, Any]:
     with alt.data_transformers.enable("default", max_rows=None):
         spec: dict[str, Any] = chart.to_dict()
@@ -187,8 +197,10 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
         )
     if report.estimates is not None:
         yield from _panel(report, report.estimates)
-    yield from weight_figures(report)
-    yield from board_figures(report)
+    if report.weights is not None:
+        yield from weight_figures(report.weights, report.config)
+    if report.board is not None:
+        yield from board_figures(report.board)
     if report.game is not None:
         yield from figures_of_game(report.game)
 
