@@ -62,6 +62,7 @@
     }
     attempt(3).then(function () { box.classList.add("drawn"); }, function (error) {
       box.textContent = "This chart could not be drawn: " + error.message;
+      box.classList.add("failed");
     });
   }
   Array.prototype.forEach.call(document.querySelectorAll("figure"), draw);
