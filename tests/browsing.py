@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 WIDTHS = {"desk": (1280, 900), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
 LOCAL = {"file", "data", "blob", "about"}
 HOSTS = {"127.0.0.1"}
+PATIENCE = 90_000  # milliseconds: on a busy machine a page of many charts takes long
 # axe looks into each mark of a chart; what it could find there is the same for every mark.
 MARKS = ".chart svg"
 OUTSIDE = """() => Array.from(document.querySelectorAll(".chart")).flatMap(chart => {
@@ -59,6 +60,7 @@ def visit(
         color_scheme="dark" if scheme == "dark" else "light",
         reduced_motion="reduce",
     )
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     context.on("console", lambda said: faults.append(f"console {said.type}: {said.text}"))
     context.on("weberror", lambda error: faults.append(f"page error: {error.error}"))
@@ -96,6 +98,14 @@ def await_charts(page: Page) -> int:
         "Array.from(document.querySelectorAll('.chart')).every(box => box.matches('.drawn, .failed'))"
     )
     return page.locator(".chart.drawn svg.marks").count()
+
+
+def await_count(found: Locator, count: int) -> None:
+    """Wait until so many elements are there."""
+    from playwright.sync_api import expect
+
+    # The report's policy forbids eval, by which playwright would watch an expression.
+    expect(found).to_have_count(count, timeout=PATIENCE)
 
 
 def open_all(page: Page) -> None:
