@@ -29,6 +29,7 @@ ORDER = (
     {"board"},
     {"report"},
     {"pipeline"},
+    {"app"},
     {"cli"},
 )
 PLACE = {step: place for place, group in enumerate(ORDER) for step in group}

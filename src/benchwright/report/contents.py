@@ -15,6 +15,7 @@ from benchwright.estimating.estimates import PanelEstimates
 from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights
+from benchwright.report.inputs import AuditInputs
 from benchwright.report.welfare_evidence import WelfareEvidence
 
 OF_WEIGHTS = ("weight", "published_", "averaged_")  # how columns of weights begin
@@ -45,6 +46,8 @@ class AuditReport:
         What the ranking game of the same board says, None where none was given.
     evidence
         Who judged the items, how far judges agree, what would change the ranking; None without a judge.
+    inputs
+        What was read, for those who make the report again; None where it was not all named.
     """
 
     source: ItemTables
@@ -58,6 +61,7 @@ class AuditReport:
     no_board: str | None = NO_SCORES
     game: GameResult | None = None
     evidence: WelfareEvidence | None = None
+    inputs: AuditInputs | None = None
 
     @property
     def items(self) -> pl.DataFrame:

@@ -9,14 +9,18 @@ import copy
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import altair as alt
 
 from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
+from benchwright.board.results import Leaderboard
+from benchwright.config import Config
 from benchwright.estimating.estimates import PanelEstimates
 from benchwright.game_answers.inputs import GameResult
+from benchwright.mechanism.point_weights import PointWeights
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
 from benchwright.report.contents import AuditReport
@@ -77,6 +81,12 @@ def figures(report: AuditReport) -> tuple[Figure, ...]:
 def game_figures(game: GameResult) -> tuple[Figure, ...]:
     """Return the figures of a ranking game, in reading order."""
     return _figures_of(figures_of_game(game))
+
+
+def figures_at_once(weights: PointWeights | None, board: Leaderboard | None, config: Config) -> tuple[Figure, ...]:
+    """Return the figures of weights and of the board under them, without the rest of a report."""
+    rows = () if weights is None else weight_figures(weights, config)
+    return _figures_of(chain(rows, () if board is None else board_figures(board)))
 
 
 def _specification(chart: Chart) -> dict[str, Any]:
@@ -150,8 +160,10 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
         )
     if report.estimates is not None:
         yield from _panel(report, report.estimates)
-    yield from weight_figures(report)
-    yield from board_figures(report)
+    if report.weights is not None:
+        yield from weight_figures(report.weights, report.config)
+    if report.board is not None:
+        yield from board_figures(report.board)
     if report.game is not None:
         yield from figures_of_game(report.game)
 
