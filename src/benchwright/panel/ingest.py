@@ -146,7 +146,7 @@ def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, 
         raise DataError(
             f"nothing could be read: no item rows and no scores{f' ({why})' if why else ''}",
             faults=faults,
-            hint="the formats that are read are listed in docs/log-formats.md",
+            hint="the formats that are read are listed in docs/reference/log-formats.md",
         )
     counts = {
         "units": len(parts),

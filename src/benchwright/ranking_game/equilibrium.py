@@ -5,8 +5,8 @@ earns R_i; one exists exactly if no jump pays, over all pairs j < i in the order
 
     c_i(ereq_ij) >= R_j - R_i,   ereq_ij = inf{e : v_i(Delta + e) > v_j(Delta + e0)}.
 
-Proof and conditions: docs/ranking-game.md. Where a condition fails, the verdict is "undecided", unless the profile at
-which everybody spends its own free effort can be shown to be an equilibrium.
+Proof and conditions: docs/explanation/ranking-game.md. Where a condition fails, the verdict is "undecided",
+unless the profile at which everybody spends its own free effort can be shown to be an equilibrium.
 """
 
 from __future__ import annotations

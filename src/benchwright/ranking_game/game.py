@@ -3,7 +3,7 @@
 Developer i has capability theta_i and spends e_i >= 0 on the benchmark after the designer has tuned every model by the
 same Delta (tune-before-test, TbT). Its score is v_i(Delta + e_i), its payoff R_rank(i) - c_i(e_i). Ties in the score go
 to the more capable developer, or share the rewards of their ranks. Model: Chen, Zhang and Hardt, arXiv 2603.08371, with
-the corrections of docs/ranking-game.md.
+the corrections of docs/explanation/ranking-game.md.
 """
 
 from __future__ import annotations

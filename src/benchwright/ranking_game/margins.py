@@ -1,7 +1,7 @@
 """The least margin over tuning: how far the jump that comes closest to paying is from paying, by level Delta.
 
 Where no jump pays from free effort that profile is a pure equilibrium, whatever the order of its scores; where one pays
-there is none, under the criterion's conditions (docs/ranking-game.md).
+there is none, under the criterion's conditions (docs/explanation/ranking-game.md).
 
 The least margin of a draw is the least of many noisy ones, so draws lie low: their band and their share of pure
 equilibria err on the side of caution (see ``threshold_draws``).
