@@ -94,9 +94,7 @@ def serious_faults(page: Page) -> list[str]:
 
 def await_charts(page: Page) -> int:
     """Wait until every chart of a report is drawn and return how many there are."""
-    page.wait_for_function(
-        "Array.from(document.querySelectorAll('.chart')).every(box => box.matches('.drawn, .failed'))"
-    )
+    await_count(page.locator(".chart:not(.drawn, .failed)"), 0)
     return page.locator(".chart.drawn svg.marks").count()
 
 
