@@ -11,6 +11,7 @@ import polars as pl
 from benchwright._check import FloatArray
 from benchwright._words import SCHEME_NAMES, count, percent
 from benchwright.app.desk import View
+from benchwright.mechanism.item_weights import IN_FORCE
 from benchwright.mechanism.point_weights import PointWeights
 from benchwright.mechanism.reasons import weight_reasons
 
@@ -55,7 +56,7 @@ def weights_lines(view: View) -> Iterator[str]:
     for name, cost in weights.prices.items():
         if best > 0 and cost > 0:
             yield f"{CONSTRAINT[name]} costs {percent(cost / best)} of the best surplus."
-    turning = weights.break_even["in force"].point
+    turning = weights.break_even[IN_FORCE].point
     if np.isfinite(turning):
         yield f"Rewarding the plain average helps where the neutral point lies below {turning:.2f}."
 
@@ -135,8 +136,8 @@ def item_lines(weights: PointWeights, place: int) -> Iterator[str]:
     voice = found.voice[place]
     side = "above" if row["welfare"] > 0 else "below" if row["welfare"] < 0 else "at"
     yield (
-        f"Welfare: it is worth {abs(row['welfare']):.2f} {side} the neutral point, which is {_share(voice)} of the say "
-        "in which effort is wanted; its weight pays for effort, whatever item made it wanted."
+        f"Welfare: it is worth {abs(row['welfare']):.2f} {side} the neutral point, {_share(voice)}. Its weight pays "
+        "for effort that is wanted, whichever items made it so."
     )
     held = [name for name, at in published.binding.items() if at[place]]
     for name in held:
@@ -151,9 +152,12 @@ def _times(values: FloatArray, place: int) -> str:
 
 
 def _share(voice: float) -> str:
+    """Return what part of the wanted effort is the item's doing."""
     if not np.isfinite(voice):
-        return "no part"
-    return percent(voice) if voice >= 0 else f"{percent(-voice)} against"
+        return "and no effort is wanted here"
+    if voice < 0:
+        return f"which takes {percent(-voice)} off the effort that is wanted"
+    return f"which makes {percent(voice)} of the effort that is wanted"
 
 
 def scheme_table(weights: PointWeights) -> pl.DataFrame:

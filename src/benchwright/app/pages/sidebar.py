@@ -55,8 +55,8 @@ def _reset(desk: Desk) -> None:
 
 
 def _widget(lever: Lever) -> None:
-    given: dict[str, Any] = {"key": lever.key, "help": inert(lever.help)}
-    label = inert(lever.label)
+    given: dict[str, Any] = {"key": lever.key, "help": lever.help}
+    label = lever.label
     if lever.kind == "slider":
         st.slider(label, lever.low, lever.high, step=0.01, **given)
     elif lever.kind == "flag":

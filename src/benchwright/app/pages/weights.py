@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import streamlit as st
 
 from benchwright._words import percent
 from benchwright.app.desk import Desk, View
 from benchwright.app.pages import shown
 from benchwright.app.words import movers, scheme_table, weights_lines
+from benchwright.mechanism.item_weights import IN_FORCE
 from benchwright.report.figures import figures_at_once
 from benchwright.report.findings import findings
 
@@ -29,7 +32,8 @@ def show(desk: Desk, view: View) -> None:
     columns[0].metric("Plain average keeps", percent(plain.efficiency), border=True)
     columns[1].metric("Published weights keep", percent(published.efficiency), border=True)
     columns[2].metric("Items with a weight", f"{int((published.weights != 0).sum()):,}", border=True)
-    columns[3].metric("Budget met by", weights.calibration.rule, border=True)
+    turning = weights.break_even[IN_FORCE].point
+    columns[3].metric("Helps below neutral point", f"{turning:.2f}" if isfinite(turning) else "none", border=True)
     shown.say(weights_lines(view))
     _certainty(desk, view)
     table = movers(view, desk.start)
