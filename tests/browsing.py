@@ -17,7 +17,7 @@ WIDTHS = {"desk": (1280, 900), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
 LOCAL = {"file", "data", "blob", "about"}
 HOSTS = {"127.0.0.1"}
-PATIENCE = 90_000  # milliseconds: on a busy machine a page of many charts takes long
+PATIENCE = 20_000  # milliseconds: on a busy machine a page of many charts takes long
 # axe looks into each mark of a chart; what it could find there is the same for every mark.
 MARKS = ".chart svg"
 OUTSIDE = """() => Array.from(document.querySelectorAll(".chart")).flatMap(chart => {
@@ -62,7 +62,9 @@ def visit(
     )
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
-    context.on("console", lambda said: faults.append(f"console {said.type}: {said.text}"))
+    context.on(
+        "console", lambda said: faults.append(f"console {said.type}: {said.text} {said.location.get('url', '')}")
+    )
     context.on("weberror", lambda error: faults.append(f"page error: {error.error}"))
     context.on("request", lambda request: None if is_local(request.url) else faults.append(f"asked {request.url}"))
     context.on("dialog", lambda dialog: (faults.append(f"dialogue: {dialog.message}"), dialog.dismiss()))
@@ -103,7 +105,7 @@ def await_count(found: Locator, count: int) -> None:
     from playwright.sync_api import expect
 
     # The report's policy forbids eval, by which playwright would watch an expression.
-    expect(found).to_have_count(count, timeout=PATIENCE)
+    expect(found).to_have_count(count)
 
 
 def open_all(page: Page) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from benchwright.pipeline import audit
 from benchwright.report.contents import AuditReport
-from browsing import chromium
+from browsing import PATIENCE, chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -36,7 +36,9 @@ def olmes(shared: Path) -> AuditReport:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A Chromium. It ends with the module: its event loop must not meet those of other tests."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=PATIENCE)
 
     path = chromium()
     if path is None:
