@@ -23,18 +23,38 @@ find_python() { # find_python VERSION: on the PATH, or among pyenv's
   done
 }
 
+find_chromium() { # the one that CHROMIUM names, or one on the PATH
+  local name
+  for name in ${CHROMIUM:-chromium chromium-browser google-chrome}; do
+    command -v "$name" >/dev/null && return
+  done
+  return 1
+}
+
 # Test files are spread over the cores; each process keeps to one thread of linear algebra.
 spread=(-n auto --dist loadfile)
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 # Elsewhere the quick tests with the hard dependencies; here all but those that need a GPU.
-core="not slow and not inspect_library and not engines and not libraries and not tuning and not notebooks and not app and not gpu"
+core="not slow and not inspect_library and not engines and not libraries and not tuning and not notebooks and not app and not browser and not gpu"
 
 step() { printf '\n== %s\n' "$*"; }
 
 step "set up (Python $own)"
 setup .venv "$python" dev
 bin=.venv/bin
+
+if ! find_chromium; then
+  step "set up Chromium"
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    install=(apt-get install --yes --quiet=2 --no-install-recommends chromium)
+    export DEBIAN_FRONTEND=noninteractive
+    "${install[@]}" >/dev/null || { apt-get update --quiet=2 && "${install[@]}" >/dev/null; }
+  else
+    echo "browser tests need Chromium: install it, or name its program in CHROMIUM" >&2
+    exit 1
+  fi
+fi
 
 step "lint"
 "$bin/ruff" check .

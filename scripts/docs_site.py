@@ -30,3 +30,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for name, figure in made().items():
             files.append(File.generated(config, f"img/charts/{group}-{name}.svg", content=figure.svg()))
     return files
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """Give the dialogue of the theme's search a name."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )

@@ -59,7 +59,9 @@ class Figure:
         """Return the specification as JSON that fills its container and is safe inside a script element."""
         spec = copy.deepcopy(self.spec)
         spec["width"] = "container"
-        spec["autosize"] = {"type": "fit", "contains": "padding"}
+        spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+        spec["config"]["background"] = "transparent"
+        spec["description"] = f"{self.title}. {self.caption}"
         text = json.dumps(spec, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

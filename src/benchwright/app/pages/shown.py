@@ -74,7 +74,7 @@ def coloured(spec: dict[str, Any]) -> dict[str, Any]:
     for old, new in (DARK if dark else LIGHT).items():
         text = text.replace(old, new)
     made: dict[str, Any] = copy.deepcopy(json.loads(text))
-    made["width"], made["autosize"] = "container", {"type": "fit", "contains": "padding"}
+    made["width"], made["autosize"] = "container", {"type": "fit-x", "contains": "padding"}
     return made
 
 

@@ -55,7 +55,7 @@ def _certainty(desk: Desk, view: View) -> None:
     """Offer draws, or show what they say."""
     if not desk.has_report(view.config):
         st.caption("These are the weights at the estimates, without intervals: draws take too long for a lever.")
-        if st.button("Compute intervals of weights", key="intervals", type="primary"):
+        if st.button("Compute intervals of weights", key="intervals"):
             with st.spinner("Drawing slopes, noise and welfare again"):
                 desk.report(view.config)
             st.rerun()
