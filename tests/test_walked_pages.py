@@ -44,7 +44,6 @@ def lay_out(folder: Path) -> None:
     shutil.copytree(ROOT / "examples", folder / "examples")
     for old, new in (
         ("logs", "runs"),
-        ("logs", "new-model-logs"),
         ("report", "out"),
         ("report", "report-2025"),
         ("report", "report-2026"),
@@ -57,8 +56,13 @@ def lay_out(folder: Path) -> None:
         copy = shutil.copytree if (folder / old).is_dir() else shutil.copy
         copy(folder / old, folder / new)
     (folder / "more").mkdir()
+    (folder / "more" / "cut-off.eval").write_bytes(b"PK")  # a fault, and no reason to stop
+    for old in (folder / "logs" / "tiny__small-seed0").glob("*T00-01-20*"):
+        new = folder / "new-model-logs" / old.name
+        new.parent.mkdir(exist_ok=True)
+        new.write_text(old.read_text(encoding="utf-8").replace("tiny/small-seed0", "tiny/new"), encoding="utf-8")
     scores = "".join(
-        f"org/{m},{t},{s}\n" for m, t, s in (("a", "x", 31.5), ("a", "y", 2), ("b", "x", 40), ("b", "y", 1))
+        f"org/{m},{t},{s}\n" for m, t, s in (("a", "x", 0.3), ("a", "y", 0.6), ("b", "x", 0.4), ("b", "y", 0.5))
     )
     (folder / "scores.csv").write_text(f"model,task,score\n{scores}", encoding="utf-8")
     rows = ({"task": "t", "doc_id": i, "question": f"Write letter {i} to a customer"} for i in range(3))
