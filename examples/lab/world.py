@@ -157,17 +157,15 @@ class World:
     def sentences(self, rng: np.random.Generator, *, quiz: float = 0.0) -> Iterator[str]:
         """Sentences of pre-training text without end: facts of firms, two of three, and numbers.
 
-        ``quiz`` is the share of those that ask and answer, in yet other words than the benchmark, and never about
-        firms of the test split.
+        ``quiz`` is the share of those that ask and answer, in yet other words than the benchmark.
         """
         while True:
             task = TASKS[_draw(rng, SHARES)]
             wording = STATED[task][rng.integers(len(STATED[task]))]
-            asks = rng.random() < quiz
-            if asks:
+            if rng.random() < quiz:
                 wording = f"{QUIZ[task]}{ANSWER} {{{'w' if task == 'rules' else 'v'}}}."
             if task in KNOWN:
-                firm = self.firms[rng.integers(self.train_firms if asks else len(self.firms))]
+                firm = self.firms[rng.integers(len(self.firms))]
                 yield wording.format(f=firm, v=self.facts[firm][task])
             else:
                 numbers, value, _ = _numbers(task, rng)
