@@ -41,24 +41,21 @@ def build_report(desk: Desk, out: Path, *, overwrite: bool = False, progress: Pr
     return write_report(report, out, overwrite=overwrite, progress=progress)
 
 
-def command_of(desk: Desk, out: Path, *, overwrite: bool = False) -> str:
+def command_of(inputs: AuditInputs, out: Path, *, settings_file: Path, overwrite: bool = False) -> str:
     """Return the command that writes the same report.
 
     Examples
     --------
-    >>> command_of(Desk(AuditInputs()), Path("out"), overwrite=True)
-    'benchwright audit -o out --overwrite'
+    >>> command_of(AuditInputs("panel", welfare="my welfare"), Path("out"), settings_file=Path("benchwright.toml"))
+    "benchwright audit panel --welfare 'my welfare' -o out"
     """
-    inputs, words = desk.inputs, ["benchwright", "audit"]
-    if inputs.source is not None:
-        words.append(str(inputs.source))
+    words = ["benchwright", "audit", *([] if inputs.source is None else [str(inputs.source)])]
     for name, option in OPTIONS.items():
         value = getattr(inputs, name)
         if name == "engine" and value == "polars":
             continue
         for one in value if isinstance(value, tuple) else () if value is None else (value,):
             words += [option, str(one)]
-    if desk.settings_file != Path(CONFIG_NAME):
-        words += ["--config", str(desk.settings_file)]
-    words += ["-o", str(out), *(["--overwrite"] if overwrite else [])]
-    return shlex.join(words)
+    if settings_file != Path(CONFIG_NAME):
+        words += ["--config", str(settings_file)]
+    return shlex.join([*words, "-o", str(out), *(["--overwrite"] if overwrite else [])])

@@ -116,6 +116,8 @@ def item_lines(weights: PointWeights, place: int) -> Iterator[str]:
     times = None if row["published_share"] is None else row["published_share"] / row["uniform_share"]
     if times is None:
         yield f"No item has a weight to publish here: {published.status}."
+    elif times == 0:
+        yield "It carries no published weight."
     else:
         yield f"Its published weight is {times:.2f} times an equal one."
     if not published.weights.any():
@@ -124,13 +126,13 @@ def item_lines(weights: PointWeights, place: int) -> Iterator[str]:
     pull, noise = found.gain, found.own_noise
     if pull[place] > 0:
         yield (
-            f"Slopes: a dollar of the effort that is wanted moves it {_times(pull, place)} of the median item, and "
+            f"Slopes: a dollar of the effort that is wanted moves it {_times(pull, place)} the median item, and "
             "that raises its weight."
         )
     else:
         yield "Slopes: the effort that is wanted does not raise its score, or seeds move it with the others."
     if noise[place] > 0:
-        yield f"Noise: its variance over seeds is {_times(noise, place)} of the median item's; weight falls with it."
+        yield f"Noise: its variance over seeds is {_times(noise, place)} the median item's; weight falls with it."
     else:
         yield "Noise: none counts here, as risk aversion or its variance is 0."
     voice = found.voice[place]
@@ -148,7 +150,7 @@ def item_lines(weights: PointWeights, place: int) -> Iterator[str]:
 
 def _times(values: FloatArray, place: int) -> str:
     positive = values[values > 0]
-    return f"{values[place] / np.median(positive):.2g} times that" if positive.size else "as much as that"
+    return f"{values[place] / np.median(positive):.2g} times as much as" if positive.size else "as much as"
 
 
 def _share(voice: float) -> str:

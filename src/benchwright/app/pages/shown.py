@@ -14,10 +14,11 @@ from benchwright._csv import inert as inert_columns
 from benchwright.app.words import inert
 from benchwright.report.figures import Figure
 from benchwright.report.findings import Finding
-from benchwright.report.style import GRID, INK, MUTED
+from benchwright.report.style import BLUE, GRID, INK, MUTED, PURPLE, RED
 from benchwright.report.tables import csv_text
 
 DARK = {INK: "#e6eaee", MUTED: "#aab4be", GRID: "#3a424b", "#ffffff": "#00000000", '"white"': '"#14181d"'}
+DARK |= {BLUE: "#4aa3df", RED: "#e8606f", PURPLE: "#a98bd6"}
 LIGHT = {"#ffffff": "#00000000"}
 
 
