@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     items = grids().select("task", "doc_id").unique().sort("task", "doc_id")
     rng = np.random.default_rng(6)
     (folder / "welfare").mkdir()
-    values = {name: rng.uniform(2.5, 4.5, items.height) for name in ("w_auto", "w_aug")}
+    values = {name: rng.uniform(2.5, 11.0, items.height) for name in ("w_auto", "w_aug")}
     items.with_columns(**values).write_csv(folder / "welfare" / "welfare.csv")
     return folder
 
@@ -95,7 +95,7 @@ def is_known(fault: str) -> bool:
 
 def opened(page: Page, title: str) -> None:
     """Go to a page of the desk; on a phone the pages are behind a button."""
-    page.locator("h1").first.wait_for()
+    settled(page)
     unfold = page.get_by_test_id("stExpandSidebarButton")
     if unfold.is_visible():
         unfold.click()
@@ -105,9 +105,9 @@ def opened(page: Page, title: str) -> None:
 
 
 def settled(page: Page) -> None:
-    """Wait until the desk has answered: what no longer holds is kept, and faded, until then."""
+    """Wait until the desk has answered: until then what no longer holds is faded, and parts that load are grey."""
     page.locator("[data-testid=stApp][data-test-script-state=notRunning] h1").first.wait_for()
-    await_count(page.locator("[data-stale=true]"), 0)
+    await_count(page.locator("[data-stale=true], [data-testid=stSkeleton]"), 0)
 
 
 def sayings(page: Page) -> Locator:
@@ -119,7 +119,7 @@ def sayings(page: Page) -> Locator:
 def told(page: Page) -> list[str]:
     """What they say."""
     settled(page)
-    return sayings(page).all_inner_texts()
+    return sayings(page).all_text_contents()
 
 
 def moved(page: Page, key: str) -> None:
@@ -158,7 +158,7 @@ def test_every_page_opens_without_a_fault(browser: Browser, address: str, width:
             assert not is_too_wide(page), title
             assert serious_faults(page) == [], title
             if title in ("Weights", "Leaderboard", "Ranking game", "Audit"):
-                assert page.locator("[data-testid=stVegaLiteChart] svg, [data-testid=stVegaLiteChart] canvas").count()
+                page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first.wait_for()
 
 
 @pytest.mark.parametrize("key", LEVERS)

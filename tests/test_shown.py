@@ -133,7 +133,7 @@ def names_of_the_package() -> dict[str, Any]:
     """Every class and alias of the package by its name, where two share one the public one."""
     found: dict[str, Any] = {}
     for module in pkgutil.walk_packages(bw.__path__, "benchwright."):
-        if module.name.startswith("benchwright.cli") or module.name.endswith("__main__"):
+        if module.name.startswith(("benchwright.cli", "benchwright.app")) or module.name.endswith("__main__"):
             continue
         space = vars(importlib.import_module(module.name))
         found |= {name: value for name, value in space.items() if inspect.isclass(value) or isinstance(value, str)}

@@ -12,17 +12,20 @@ from benchwright.app.words import inert
 from benchwright.config import Config
 from benchwright.errors import UsageError
 
-OPENED = "levers are set"
+OPENED, STANDING = "faults of the address", "where levers stand"
 
 
 def sidebar(desk: Desk) -> Config:
     """Show the levers and return the choices that they make; those of the start where they make none."""
     levers = levers_of(desk)
     if OPENED not in st.session_state:
-        found, faults = from_query(desk, st.query_params.to_dict())
-        for lever in levers:
-            st.session_state[lever.key] = _shown(lever, found.get(lever.key, value_in(desk.config, lever.key)))
-        st.session_state[OPENED] = faults
+        found, st.session_state[OPENED] = from_query(desk, st.query_params.to_dict())
+        st.session_state[STANDING] = {
+            lever.key: _shown(lever, found.get(lever.key, value_in(desk.config, lever.key))) for lever in levers
+        }
+    for lever in levers:
+        # A run that a click cuts short before it reaches a widget takes the widget's value with it.
+        st.session_state.setdefault(lever.key, st.session_state[STANDING][lever.key])
     for fault in st.session_state[OPENED]:
         st.warning(f"From the address, not used: {inert(fault)}")
     with st.sidebar:
@@ -36,6 +39,7 @@ def sidebar(desk: Desk) -> Config:
                         _widget(lever)
         if not levers:
             st.caption("This source has no levers: it supports no weights, and no game was named.")
+    st.session_state[STANDING] = {lever.key: st.session_state[lever.key] for lever in levers}
     settings = {lever.key: _read(lever) for lever in levers}
     try:
         config = config_under(desk, settings)
