@@ -94,16 +94,11 @@ def _build(desk: Desk, plan: Plan) -> None:
     out = st.text_input("Folder of the report", "out-desk", key="build-out", max_chars=200)
     over = st.checkbox("Replace an earlier report there", key="build-over")
     st.caption("The same as this on the command line, in the folder where the desk was started:")
-<<<<<<< HEAD
     st.code(
         command_of(desk.inputs, Path(out), settings_file=desk.settings_file, overwrite=over),
         language=None,
         wrap_lines=True,
     )
-=======
-    command = command_of(desk.inputs, Path(out), settings_file=desk.settings_file, overwrite=over)
-    st.code(command, language=None, wrap_lines=True)
->>>>>>> 690f733d8d422c8eebf1400f822513b9b85e0151
     if plan.changes:
         st.caption("Write the settings first: the report is built with what the file says.")
     if st.button("Build the report", key="build", disabled=bool(plan.changes) or not out.strip()):
