@@ -1,7 +1,7 @@
 """Values of activities from raw ratings: ``python benchmarks/bench_activity_scores.py FOLDER``.
 
-FOLDER holds WORKBank's files (``docs/welfare.md``). Target: from the files to the values, with 1,000 draws of workers
-and tasks, at most 1 s. Exit status 1 where it is missed.
+FOLDER holds WORKBank's files (``docs/how-to/welfare.md``). Target: from the files to the values, with 1,000 draws of
+workers and tasks, at most 1 s. Exit status 1 where it is missed.
 """
 
 # ruff: noqa: E402  (the threads are set before numpy loads)

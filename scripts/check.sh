@@ -23,18 +23,66 @@ find_python() { # find_python VERSION: on the PATH, or among pyenv's
   done
 }
 
+<<<<<<< HEAD
+find_chromium() { # the one that CHROMIUM names, or one on the PATH
+  local name
+  for name in ${CHROMIUM:-chromium chromium-browser google-chrome}; do
+    command -v "$name" >/dev/null && return
+=======
+# The browser that tests drive: $CHROMIUM, or one on the PATH; a Debian machine that is ours to set up gets its own.
+find_chromium() {
+  local name
+  for name in ${CHROMIUM:-chromium chromium-browser google-chrome}; do
+    command -v "$name" && return
+>>>>>>> 690f733d8d422c8eebf1400f822513b9b85e0151
+  done
+  return 1
+}
+
+<<<<<<< HEAD
+=======
+ensure_chromium() {
+  find_chromium >/dev/null && return
+  if [ -z "${CHROMIUM:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation >/dev/null
+  fi
+  find_chromium >/dev/null && return
+  echo "no Chromium for the browser tests: install it, or name its program in CHROMIUM" >&2
+  return 1
+}
+
+>>>>>>> 690f733d8d422c8eebf1400f822513b9b85e0151
 # Test files are spread over the cores; each process keeps to one thread of linear algebra.
 spread=(-n auto --dist loadfile)
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
+<<<<<<< HEAD
+# Elsewhere the quick tests with the hard dependencies; here all but those that need a GPU.
+core="not slow and not inspect_library and not engines and not libraries and not tuning and not notebooks and not app and not browser and not gpu"
+=======
 # Elsewhere the quick tests with the hard dependencies; here all but those that need torch (extra tune-test) or a GPU.
-core="not slow and not inspect_library and not engines and not libraries and not tuning and not gpu"
+core="not slow and not inspect_library and not engines and not libraries and not app and not browser and not tuning and not gpu"
+>>>>>>> 690f733d8d422c8eebf1400f822513b9b85e0151
 
 step() { printf '\n== %s\n' "$*"; }
 
 step "set up (Python $own)"
 setup .venv "$python" dev
 bin=.venv/bin
+ensure_chromium
+
+if ! find_chromium; then
+  step "set up Chromium"
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    install=(apt-get install --yes --quiet=2 --no-install-recommends chromium)
+    export DEBIAN_FRONTEND=noninteractive
+    "${install[@]}" >/dev/null || { apt-get update --quiet=2 && "${install[@]}" >/dev/null; }
+  else
+    echo "browser tests need Chromium: install it, or name its program in CHROMIUM" >&2
+    exit 1
+  fi
+fi
 
 step "lint"
 "$bin/ruff" check .
@@ -42,6 +90,9 @@ step "lint"
 
 step "types"
 "$bin/mypy"
+
+step "documentation site"
+NO_MKDOCS_2_WARNING=1 "$bin/mkdocs" build --strict --quiet --clean --site-dir site
 
 for version in 3.11 3.12 3.13; do
   [ "$version" = "$own" ] && continue
@@ -56,4 +107,4 @@ for version in 3.11 3.12 3.13; do
 done
 
 step "tests and examples, Python $own"
-"$bin/python" -m pytest -q "${spread[@]}" -m "not tuning and not gpu"
+"$bin/python" -m pytest -q "${spread[@]}" -m "not gpu"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from benchwright.config import Config
@@ -19,9 +20,14 @@ from benchwright.report.contents import AuditReport
 from benchwright.report.figures import Figure
 from benchwright.report.findings import findings
 from benchwright.report.tables import ReportTable
-from benchwright.simulate import PanelSimulation, draw_panel, to_frame
+from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, draw_panel, to_frame
 
 FEW = Config().replace({"resampling.replicates": 100, "estimates.replicates": 100}, source="a test")
+
+AXES = (
+    SimulatedAxis("PT", (1e9, 2e9, 4e9, 8e9), slope_mean=4e-11, slope_sd=3e-11),
+    SimulatedAxis("NEW", (0.0, 1.0, 2.0), slope_mean=0.02, slope_sd=0.05),
+)
 
 NO_GRID = {"axis": pl.lit(None, dtype=pl.String), "dose": pl.lit(None, dtype=pl.Float64)}
 
@@ -38,6 +44,21 @@ def seeds(n_models: int = 3, **parameters: Any) -> pl.DataFrame:
     """Models at three checkpoints with four seeds each."""
     given = {"n_items": 18, "n_tasks": 3, "n_seeds": 4, "n_checkpoints": 3, "n_models": n_models, "seed": 5}
     return to_frame(draw_panel(PanelSimulation(**(given | parameters)))).with_columns(**NO_GRID)
+
+
+def eight_models(folder: Path) -> AuditReport:
+    """Eight models, two axes of which one has no price, one item that runs against the rest, one that is copied."""
+    models = seeds(8, noise_sd=0.02, model_levels=tuple(np.linspace(-0.2, 0.2, 8)))
+    grid = draw_grid(PanelSimulation(n_items=18, n_tasks=3, n_seeds=3, noise_sd=0.03, seed=5), AXES)
+    frames = []
+    for frame in (models, to_frame(grid).with_columns(model=pl.lit("tuned"))):
+        run = ["model", "seed", "step", "axis", "dose"]
+        first = frame.filter(pl.col("doc_id") == "0").select(*run, copied="score")
+        both = frame.join(first, on=run, nulls_equal=True)
+        turned = pl.when(pl.col("doc_id") == "4").then(1 - pl.col("score")).otherwise("score")
+        score = pl.when(pl.col("doc_id") == "1").then("copied").otherwise(turned)
+        frames.append(both.with_columns(score=score).drop("copied"))
+    return audited(folder, *frames)
 
 
 def estimates_of(report: AuditReport) -> PanelEstimates:

@@ -1,4 +1,4 @@
-"""Count what comes out of each public set of logs, for the test that holds the table of docs/log-formats.md.
+"""Count what comes out of each public set of logs, for the test that holds the table of docs/reference/log-formats.md.
 
 ``python tests/public_sets.py FOLDER`` prints the table's rows for a folder laid out like the shared data.
 """

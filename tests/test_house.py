@@ -14,7 +14,7 @@ import benchwright
 PACKAGE = Path(benchwright.__file__).parent
 # A step imports only what stands to its left. Modules in one group may import each other.
 ORDER = (
-    {"errors", "_check", "_choice", "_staging", "_words", "_csv", "_json", "choices", "config"},
+    {"errors", "_check", "_choice", "_staging", "_words", "_shown", "_csv", "_json", "choices", "config"},
     {"logs"},
     {"panel"},
     {"estimating"},
@@ -29,6 +29,7 @@ ORDER = (
     {"board"},
     {"report"},
     {"pipeline"},
+    {"app"},
     {"cli"},
 )
 PLACE = {step: place for place, group in enumerate(ORDER) for step in group}

@@ -1,4 +1,4 @@
-"""Every public set of logs is read or refused with a reason: the table of docs/log-formats.md holds."""
+"""Every public set of logs is read or refused with a reason: the table of docs/reference/log-formats.md holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from public_sets import SETS, counts, row
 
-DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "log-formats.md"
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "log-formats.md"
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -1,6 +1,6 @@
 """The estimators on public panels, from the logs on, against a second implementation written as plain loops.
 
-The figures of ``docs/estimators.md`` are those that are checked here.
+The figures of ``docs/explanation/estimators.md`` are those that are checked here.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def test_pythia_slopes_over_tokens(panels: dict[str, Path]) -> None:
 
 
 def row_of_docs(start: str) -> str:
-    text = (Path(__file__).parents[1] / "docs" / "estimators.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "docs" / "explanation" / "estimators.md").read_text(encoding="utf-8")
     (row,) = [line for line in text.splitlines() if line.startswith(f"| {start}")]
     return row
 

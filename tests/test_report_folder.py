@@ -24,19 +24,9 @@ from benchwright.errors import UsageError
 from benchwright.report import build
 from benchwright.report.build import write_report
 from benchwright.report.contents import AuditReport
-from tables import ACTIVITIES, read_rows, write_rows, write_tables
+from hostile_tables import HOSTILE, write_hostile
+from tables import write_tables
 
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "</script><img src=x onerror=alert(1)>",
-    "=cmd|'/c calc'!A1",
-    "\x1b[2J\x1b]0;x\x07",
-    "../../x",
-    "a\nb",
-    "x" * 300,
-    "\u202eevil\u200f",
-    "$x^2_\\%&#{}~",
-)
 FEW = Config().replace({"resampling.replicates": 100}, source="a test")
 
 
@@ -53,24 +43,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> AuditReport:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report with its page on tables whose every name attacks something."""
     root = tmp_path_factory.mktemp("hostile")
-    source = write_tables(root / "source", tasks=HOSTILE[:3], item_id=lambda i: HOSTILE[i])
-    more = write_tables(root / "more", tasks=HOSTILE[3:6], item_id=lambda i: HOSTILE[(i + 2) % len(HOSTILE)])
-    for name in ("cost.csv", "noise.csv"):
-        write_rows(source / name, [*read_rows(source / name), *read_rows(more / name)[1:]])
-    (source / "judge_loadings.jsonl").write_text(
-        (source / "judge_loadings.jsonl").read_text() + (more / "judge_loadings.jsonl").read_text()
-    )
-    (source / "item_margins.parquet").unlink()
-    tasks = HOSTILE[:6]
-    write_rows(
-        source / "families.csv", [["task", "family"], *([task, HOSTILE[i % 2 + 1]] for i, task in enumerate(tasks))]
-    )
-    labels = [["concept_id", "gwa", "dropped", "p_auto_15", "p_aug_15"]]
-    labels += [[name, HOSTILE[i], dropped, auto, aug] for i, (name, _, _, dropped, auto, aug) in enumerate(ACTIVITIES)]  # type: ignore[list-item]
-    write_rows(source / "gwa_welfare_scores.csv", labels)
-    topics = [["task", "doc_id", "topic"], [HOSTILE[0], HOSTILE[0], HOSTILE[0]], [HOSTILE[0], HOSTILE[1], HOSTILE[2]]]
-    write_rows(source / "item_topics.csv", topics)
-    return write_report(audited(source), root / "out", figures=False)
+    return write_report(audited(write_hostile(root / "source")), root / "out", figures=False)
 
 
 def write(report: AuditReport, out: Path, *, overwrite: bool = False) -> Path:

@@ -17,15 +17,12 @@ from typer.testing import CliRunner
 from benchwright.cli import app
 from benchwright.config import Config
 from benchwright.errors import UsageError
-from benchwright.game_answers.answer import GameAnswer, answer_game
-from benchwright.game_answers.files import GameFile, read_game
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.inputs import GameResult, answer_file
 from benchwright.pipeline import audit
 from benchwright.ranking_game.equilibrium import GameSolution
 from benchwright.ranking_game.forms import PowerLawCurves, TranslationCurves
 from benchwright.ranking_game.game import RankingGame
-from benchwright.ranking_game.private_variants import report_variants
-from benchwright.ranking_game.protocols import ScoreTables, compare_protocols
 from benchwright.ranking_game.race_over_tuning import race_over_tuning
 from benchwright.report.build import write_game_report, write_report
 from benchwright.report.figures import figures, game_figures
@@ -36,11 +33,9 @@ from benchwright.report.page_audit import audit_page
 from benchwright.report.page_game import game_assumptions, game_notes, game_page
 from benchwright.report.tables import game_tables
 from benchwright.simulate import simulate_item_tables
+from game_reports import EVIL, GAMES, answer_of, example, hostile, protocols, variants
 from panel_reports import drawn, named
 from tables import write_tables
-
-GAMES = Path(__file__).parents[1] / "examples" / "games"
-EVIL = ("<script>alert(1)</script>", "=cmd|'/c calc'!A1", "\x1b[2Ja\nb", "$x^2_\\%&#{}~", "\u202eevil")
 
 
 @pytest.fixture(scope="module")
@@ -49,31 +44,6 @@ def curves() -> GameAnswer:
     answer = answer_file(GAMES / "curves.toml", replicates=40)
     assert isinstance(answer, GameAnswer)
     return answer
-
-
-def example(name: str, *, race: bool = False) -> GameAnswer:
-    file = read_game(GAMES / f"{name}.toml")
-    assert isinstance(file, GameFile)
-    return answer_game(file, race=race)
-
-
-def answer_of(game: RankingGame, *, race: bool = False, delta_max: float = 100.0) -> GameAnswer:
-    return answer_game(GameFile(game, (), delta_max), race=race)
-
-
-def protocols() -> GameResult:
-    rng = np.random.default_rng(3)
-    ability = np.linspace(0.3, 0.7, 8)
-    direct = np.clip(ability + 0.15 * rng.standard_normal((5, 8)), 0, 1)
-    tuned = np.clip(ability + 0.02 * rng.standard_normal((5, 8)), 0, 1)
-    noise = np.full((5, 8), 0.01)
-    models, tasks = tuple(f"model {i}" for i in range(8)), tuple(f"task {k}" for k in range(5))
-    return compare_protocols(ScoreTables(models, tasks, direct, tuned, noise, noise), rng=rng, replicates=50)
-
-
-def variants() -> GameResult:
-    rows = [("a", 100, 0.66, 1), ("a", 100, 0.58, 0), ("a", 100, 0.6, 0), ("b", 100, 0.65, 1)]
-    return report_variants(pl.DataFrame(rows, schema=["developer", "n_items", "score", "public"], orient="row"))
 
 
 def told(result: GameResult) -> dict[str, str]:
@@ -224,10 +194,7 @@ def test_only_some_of_many_developers_are_drawn_and_it_is_said() -> None:
 
 
 def test_hostile_names_are_inert(tmp_path: Path) -> None:
-    game = RankingGame(
-        TranslationCurves([2.0, 1.5, 1.2, 1.1, 1.0], "exponential"), [1.0, 0.8, 0.5, 0.2, 0.0], names=EVIL
-    )
-    out = write_game_report(answer_of(game, race=True), tmp_path / "out")
+    out = write_game_report(hostile(race=True), tmp_path / "out")
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page

@@ -27,13 +27,9 @@ from benchwright.report.findings import findings
 from benchwright.report.html import render_page
 from benchwright.report.page_audit import audit_page
 from benchwright.report.tables import tables
-from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, simulate_item_tables, to_frame
-from panel_reports import FEW, audited, drawn, estimates_of, finding, named, seeds, told, written
+from benchwright.simulate import simulate_item_tables
+from panel_reports import FEW, audited, drawn, eight_models, estimates_of, finding, named, seeds, told, written
 
-AXES = (
-    SimulatedAxis("PT", (1e9, 2e9, 4e9, 8e9), slope_mean=4e-11, slope_sd=3e-11),
-    SimulatedAxis("NEW", (0.0, 1.0, 2.0), slope_mean=0.02, slope_sd=0.05),
-)
 PANEL_FIGURES = {"model-scores", "model-ranks", "signal-to-noise", "slope-certainty", "item-rest"}
 PANEL_FIGURES |= {"seeds-needed", "variance-components"}
 PANEL_TABLES = {"model-ranks", "task-ranks", "variance-components", "signal-to-noise", "seeds-needed", "slopes"}
@@ -43,18 +39,8 @@ EVIL = ("<script>alert(1)</script>", "=1+1", "\x1b[2J evil \u202e name", "x" * 3
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> AuditReport:
-    """Eight models, two axes of which one has no price, one item that runs against the rest, one that is copied."""
-    models = seeds(8, noise_sd=0.02, model_levels=tuple(np.linspace(-0.2, 0.2, 8)))
-    grid = draw_grid(PanelSimulation(n_items=18, n_tasks=3, n_seeds=3, noise_sd=0.03, seed=5), AXES)
-    frames = []
-    for frame in (models, to_frame(grid).with_columns(model=pl.lit("tuned"))):
-        run = ["model", "seed", "step", "axis", "dose"]
-        first = frame.filter(pl.col("doc_id") == "0").select(*run, copied="score")
-        both = frame.join(first, on=run, nulls_equal=True)
-        turned = pl.when(pl.col("doc_id") == "4").then(1 - pl.col("score")).otherwise("score")
-        score = pl.when(pl.col("doc_id") == "1").then("copied").otherwise(turned)
-        frames.append(both.with_columns(score=score).drop("copied"))
-    return audited(tmp_path_factory.mktemp("wide") / "logs", *frames)
+    """Eight models on two axes."""
+    return eight_models(tmp_path_factory.mktemp("wide") / "logs")
 
 
 def test_everything_a_panel_has_is_there_once_and_in_its_section(report: AuditReport) -> None:

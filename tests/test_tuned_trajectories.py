@@ -1,4 +1,4 @@
-"""The figures of docs/tuned-trajectories.md, from the table that it is about."""
+"""The figures of docs/explanation/tuned-trajectories.md, from the table that it is about."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.inputs import answer_file
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "tuned-trajectories.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = (DOCS / "explanation" / "tuned-trajectories.md").read_text(encoding="utf-8")
 LEVELS = (0.0, 10.0, 100.0, 1000.0, 4000.0)
 GSM8K = {"task": "gsm8k", "filter": "flexible-extract"}
 MMLU = {"task": "mmlu", "metric": "acc"}

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from benchwright.ranking_game.game import RankingGame
     from benchwright.ranking_game.threshold import threshold
     from benchwright.report.build import write_game_report, write_report, write_weights
+    from benchwright.report.figures import charts
     from benchwright.simulate import PanelSimulation, Simulation, draw_panel, simulate_item_tables
     from benchwright.tuning.plan import plan_tuning
     from benchwright.tuning.protocol import read_protocol
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 _HOME = {
     "audit": "pipeline",
     "write_report": "report.build",
+    "charts": "report.figures",
     "load_dataset": "datasets",
     "list_datasets": "datasets",
     "load_config": "config",
@@ -189,6 +191,7 @@ __all__ = [
     "answer_file",
     "audit",
     "calibrate_curvature",
+    "charts",
     "compare",
     "compare_laws",
     "compare_models",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+from benchwright._shown import Shown
 from benchwright.errors import ConfigError
 
 KINDS: dict[type, tuple[Any, str]] = {
@@ -38,7 +39,7 @@ def choice(
     return dataclasses.field(default=default, metadata={"unit": unit, "why": why, **rule})
 
 
-class Checked:
+class Checked(Shown):
     """Fields checked against their type and metadata whenever one is made; ``prefix`` starts their keys."""
 
     __slots__ = ()

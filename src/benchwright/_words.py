@@ -1,4 +1,4 @@
-"""Numbers in prose: short, with their unit, never a bare NaN."""
+"""Numbers in prose: short, with their unit, never a bare NaN; text from data on one line."""
 
 from __future__ import annotations
 
@@ -91,3 +91,12 @@ def first_of(shown: int, n: int, noun: str) -> str:
     (' The first 30 of 149 items.', '')
     """
     return f" The first {shown} of {count(n, noun)}." if n > shown else ""
+
+
+def shown(text: str) -> str:
+    """Return a text with escapes for what is not printable: a line break in a name begins no line of its own.
+
+    >>> shown("a\\n5 items left out")
+    'a\\\\n5 items left out'
+    """
+    return text if text.isprintable() else "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -273,6 +273,28 @@ class WelfareSourceChoice(Checked):
 
 
 @dataclass(frozen=True, slots=True)
+class GameChoices(Checked):
+    """What the ranking game of an audit takes as given, in place of what its file says."""
+
+    prefix: ClassVar[str] = "game."
+    rewards: str | None = choice(
+        None,
+        unit="reward of a rank",
+        why="as `game --rewards`, e.g. per-rank:1000; unless set, as the game has them",
+    )
+    kappa: float | None = choice(
+        None,
+        unit="reward per unit of effort",
+        low=1e-15,
+        high=1e15,
+        why="cost of a unit of effort for every developer; unless set, as the game has it",
+    )
+    tune_before_test: float | None = choice(
+        None, unit="effort", low=0, high=1e15, why="common tuning before the test; unless set, as the game has it"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ResamplingChoices(Checked):
     """Bootstrap and permutation."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import re
 import tomllib
 import typing
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchwright._shown import Shown, ShownPart, ShownTable, brief
 from benchwright.choices import (
     DEFAULT_PRICES,
     PRICES_WHY,
@@ -25,6 +27,7 @@ from benchwright.choices import (
     EligibilityChoices,
     EstimateChoices,
     FamilyChoices,
+    GameChoices,
     LabChoices,
     Price,
     PublishedChoices,
@@ -54,7 +57,7 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Shown):
     """All choices of a run. ``sources`` maps a dotted key to the place that set it."""
 
     welfare: WelfareChoices = field(default_factory=WelfareChoices)
@@ -64,22 +67,29 @@ class Config:
     estimates: EstimateChoices = field(default_factory=EstimateChoices)
     lab: LabChoices = field(default_factory=LabChoices)
     published: PublishedChoices = field(default_factory=PublishedChoices)
+    game: GameChoices = field(default_factory=GameChoices)
     resampling: ResamplingChoices = field(default_factory=ResamplingChoices)
     welfare_sources: Mapping[str, WelfareSourceChoice] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    def _told(self) -> Iterable[ShownPart]:
+        rows = [(one.key, brief(one.value), one.unit, one.source) for one in self.assumptions()]
+        yield ShownTable(("choice", "value", "unit", "set by"), rows)
 
     def __post_init__(self) -> None:
         _check_axes(self.prices)
         _check_source_names(self.welfare_sources)
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        """List every choice with its value, unit, default, source and reason."""
+        """List every choice with its value, unit, default, source and reason; of ``[game]`` those that are set."""
         rows = []
         for section in SECTIONS:
             chosen = getattr(self, section)
             for spec in dataclasses.fields(chosen):
                 key = f"{section}.{spec.name}"
                 value = getattr(chosen, spec.name)
+                if section == "game" and value is None:  # the game says it
+                    continue
                 rows.append(
                     Assumption(
                         key,
@@ -140,7 +150,7 @@ class Config:
         return Config(**new, sources={**base.sources, **self.sources})
 
 
-SECTIONS = ("welfare", "families", "eligibility", "estimates", "lab", "published", "resampling")
+SECTIONS = ("welfare", "families", "eligibility", "estimates", "lab", "published", "game", "resampling")
 TABLES = ("prices", "welfare_sources")  # entries are named by the user
 
 
@@ -182,7 +192,7 @@ def default_toml() -> str:
             lines.append(f"# {entry.metadata['why']} ({entry.metadata['unit']})")
             prefix = "# " if entry.default is None else ""
             value = _example(str(entry.type)) if entry.default is None else entry.default
-            lines.append(f"{prefix}{entry.name} = {_toml(value)}")
+            lines.append(f"{prefix}{entry.name} = {toml_value(value)}")
         lines.append("")
     lines += [f"# {PRICES_WHY}", "[prices]"]
     for axis, price in DEFAULT_PRICES.items():
@@ -199,12 +209,21 @@ def _example(kind: str) -> Any:
     return 1e-9 if "float" in kind else 100 if "int" in kind else "name"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML writes it.
+
+    >>> print(toml_value({"usd": 0.5, "per": 'a "prompt"', "units": (1, 2)}))
+    { usd = 0.5, per = "a \\"prompt\\"", units = [1, 2] }
+    """
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_toml(part) for part in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {toml_value(part)}" for name, part in value.items()) + " }"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
 
 
 @contextmanager
@@ -292,7 +311,8 @@ def _hourly(entry: Mapping[str, Any]) -> set[str]:
 def _price(axis: str, entry: Any, known: Mapping[str, Price]) -> Price:
     """Return a price; a bare number keeps the slope unit of an axis that has one."""
     if axis in known and isinstance(entry, (int, float)):
-        entry = dataclasses.asdict(known[axis]) | {"usd": entry}
+        kept = dataclasses.asdict(known[axis]) | {"usd": entry}
+        entry = {name: value for name, value in kept.items() if value is not None}
     if not isinstance(entry, Mapping) or not PRICED[0] <= set(entry) | _hourly(entry) <= PRICED[1]:
         raise ConfigError(
             f"prices.{axis} must be {{ usd = NUMBER, per = TEXT }}",

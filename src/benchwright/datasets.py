@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from urllib.parse import quote
 
+from benchwright._shown import Shown
 from benchwright._staging import staging
 from benchwright.errors import FetchError, UsageError
 
@@ -48,7 +49,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(Shown):
     """A public data set: files of ``source_folder`` in a GitHub ``repository`` (owner/name) at ``commit``."""
 
     name: str

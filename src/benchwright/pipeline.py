@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -23,19 +24,23 @@ from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
 from benchwright.estimating.estimates import PanelEstimates, estimate_panel
 from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.inputs import GameResult, answer_file
+from benchwright.game_answers.opened import options_of
 from benchwright.logs.item_layer import layer_path, read_item_layer
 from benchwright.logs.item_tables import ITEM, SECTIONS, TABLE_FILES, ItemTables, read_item_tables
 from benchwright.logs.source_file import SourceFile, read_source
 from benchwright.logs.user_weights import read_user_weights
 from benchwright.mechanism.item_groups import FILES
 from benchwright.mechanism.item_weights import ItemWeights, weigh_items
+from benchwright.mechanism.point_weights import PointWeights, solve_items
 from benchwright.mechanism.welfare_sources import read_welfare_sources
 from benchwright.panel.ingest import MANIFEST
 from benchwright.report.contents import NO_SCORES, AuditReport
+from benchwright.report.inputs import AuditInputs
 from benchwright.report.weight_files import published_scheme
 from benchwright.report.welfare_evidence import WelfareInputs, welfare_evidence
 
 BOARD_DRAWS = 1000
+Weights = TypeVar("Weights", bound=PointWeights)
 
 
 def audit(
@@ -104,16 +109,53 @@ def audit(
     """
     choices = Config() if config is None else config
     say = (lambda _: None) if progress is None else progress
-    example = source is None
-    if source is None:
-        source, choices = built_in.PANEL, built_in.over_example(choices)
-        runs = built_in.RUNS if runs is None else runs
-        game = built_in.GAME if game is None else game
-        welfare = built_in.WELFARE if welfare is None and "welfare" not in without else welfare
-    played, game_files = _game(game, say)
+    named, played = (game, None) if game is None or isinstance(game, str | Path) else (None, game)
+    inputs = AuditInputs(
+        source=source,
+        without=tuple(without),
+        judges=tuple(judges),
+        weights=weights,
+        welfare=welfare,
+        loadings=tuple(loadings),
+        activities=activities,
+        runs=runs,
+        engine=engine,
+        game=named,
+    )
+    asked, choices = in_force(inputs, choices)
+    files: tuple[SourceFile, ...] = ()
+    if played is None and asked.game is not None:  # first: its faults come without a wait
+        played = answer_file(asked.game, progress=say, **options_of(choices.game))
+        files = _game_files(asked.game, played)
+    read = read_inputs(inputs, choices, progress=progress)
+    say("audit")
+    items = audit_items(read.tables, read.config, estimates=read.estimates)
+    report = report_on(read, items, played, files=files, progress=progress)
+    told = game is named and not isinstance(source, ItemTables)
+    return report if told else replace(report, inputs=None)
+
+
+def in_force(inputs: AuditInputs, config: Config) -> tuple[AuditInputs, Config]:
+    """Return what is read and the choices for it: where no source is named, the built-in example and its own choices
+    under those that are set.
+    """
+    if inputs.source is not None:
+        return inputs, config
+    welfare = built_in.WELFARE if inputs.welfare is None and "welfare" not in inputs.without else inputs.welfare
+    runs = built_in.RUNS if inputs.runs is None else inputs.runs
+    game = built_in.GAME if inputs.game is None else inputs.game
+    return replace(inputs, source=built_in.PANEL, welfare=welfare, runs=runs, game=game), built_in.over_example(config)
+
+
+def read_inputs(inputs: AuditInputs, config: Config, *, progress: Callable[[str], None] | None = None) -> AuditSource:
+    """Read what an audit rests on, but its game; errors are those of :func:`audit`."""
+    say = (lambda _: None) if progress is None else progress
+    asked, choices = in_force(inputs, config)
+    source, without, welfare, runs, engine = asked.source, asked.without, asked.welfare, asked.runs, asked.engine
+    assert source is not None  # noqa: S101  in_force names one
     say("reading")
     estimates = folder = None
-    judged = _Judged(tuple(judges), tuple(loadings), activities)
+    judged = _Judged(inputs.judges, inputs.loadings, inputs.activities)
     if not isinstance(source, ItemTables) and is_panel(source):
         beside = None if welfare is None else _welfare_tables(welfare, choices, without, judged)
         if beside is None and judged.given:
@@ -123,7 +165,7 @@ def audit(
         folder = None if beside is None else welfare
         estimates = estimate_panel(source, config=choices, runs=runs, engine=engine, progress=progress)
         tables = _without(panel_tables(estimates, beside), without)
-        if example:
+        if inputs.source is None:
             files = (*built_in.example_files(), *tables.files)
             tables = replace(tables, name=built_in.NAME, about=built_in.MEASURED, files=files)
     else:
@@ -133,24 +175,53 @@ def audit(
         tables, folder = _read(source, choices, without, judged)
         tables = _with_price_notes(tables, choices)
     own = None
-    if weights is not None:
-        own, file = read_user_weights(weights)
+    if inputs.weights is not None:
+        own, file = read_user_weights(inputs.weights)
         tables = _with_file(tables, file)
-    for file in game_files:
+    return AuditSource(inputs, choices, tables, estimates, own, None if folder is None else Path(folder))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AuditSource:
+    """What an audit rests on, as read: ``config`` is in force, ``own`` are weights of the user, ``folder`` holds the
+    welfare tables.
+    """
+
+    inputs: AuditInputs
+    config: Config
+    tables: ItemTables
+    estimates: PanelEstimates | None
+    own: pl.DataFrame | None
+    folder: Path | None
+
+
+def report_on(
+    read: AuditSource,
+    items: ItemAudit,
+    game: GameResult | None,
+    *,
+    files: Sequence[SourceFile] = (),
+    progress: Callable[[str], None] | None = None,
+) -> AuditReport:
+    """Return the report on audited items: weights, what welfare rests on, and the board; ``files`` are the game's."""
+    say = (lambda _: None) if progress is None else progress
+    inputs, choices, estimates = read.inputs, read.config, read.estimates
+    tables = read.tables
+    for file in files:
         tables = _with_file(tables, file)
-    say("audit")
-    items = audit_items(tables, choices, estimates=estimates)
     tables = _with_named_files(tables, choices)
     say("weights")
-    weighed, why = _weigh(items, choices, own, estimates, tables)
+    weighed, why = weigh(read, items, choices)
     say("what welfare rests on")
-    inputs = WelfareInputs(None if folder is None else Path(folder), judged.judges, judged.loadings, judged.activities)
-    evidence = welfare_evidence(items.welfare, tables, weighed, choices, inputs)
-    for read in () if evidence is None else evidence.files:
-        tables = _with_file(tables, read)
+    beside = WelfareInputs(read.folder, inputs.judges, inputs.loadings, inputs.activities)
+    evidence = welfare_evidence(items.welfare, tables, weighed, choices, beside)
+    for file in () if evidence is None else evidence.files:
+        tables = _with_file(tables, file)
     say("leaderboard")
-    board, no_board = _board(weighed, why, estimates, choices)
-    return AuditReport(tables, items, weighed, why, choices, __version__, estimates, board, no_board, played, evidence)
+    board, no_board = board_of(weighed, why, estimates, choices)
+    return AuditReport(
+        tables, items, weighed, why, choices, __version__, estimates, board, no_board, game, evidence, inputs
+    )
 
 
 def is_panel(source: str | Path) -> bool:
@@ -273,30 +344,31 @@ def _with_named_files(tables: ItemTables, config: Config) -> ItemTables:
     return tables
 
 
-def _game(
-    game: GameResult | str | Path | None, say: Callable[[str], None]
-) -> tuple[GameResult | None, tuple[SourceFile, ...]]:
-    """Return what a ranking game says, and the files it was read from where it is given as one."""
-    if game is None or not isinstance(game, str | Path):
-        return game, ()
-    answer, paths = answer_file(game, progress=say), [Path(game)]
+def _game_files(path: str | Path, answer: GameResult) -> tuple[SourceFile, ...]:
+    """Return the files that a ranking game was read from; a folder is none."""
+    paths = [Path(path)]
     if isinstance(answer, GameAnswer) and answer.stated is not None and answer.stated.file != paths[0]:
         paths.append(answer.stated.file)
     read = [read_source(path, []) for path in paths if path.is_file()]
-    return answer, tuple(one[1] for one in read if one is not None)
+    return tuple(one[1] for one in read if one is not None)
 
 
-def _weigh(
-    audit: ItemAudit,
-    config: Config,
-    own: pl.DataFrame | None,
-    estimates: PanelEstimates | None,
-    tables: ItemTables,
-) -> tuple[ItemWeights | None, str | None]:
+def weigh(read: AuditSource, audit: ItemAudit, config: Config) -> tuple[ItemWeights | None, str | None]:
     """Return the weights, or why the source supports none; who gave weights of their own wants them judged."""
     sources = read_welfare_sources(config.welfare_sources)
+    given: dict[str, Any] = {"user_weights": read.own, "estimates": read.estimates, "tables": read.tables}
+    return _weighed(lambda: weigh_items(audit, config, sources=sources, **given), read.own)
+
+
+def weigh_at_estimates(read: AuditSource, audit: ItemAudit, config: Config) -> tuple[PointWeights | None, str | None]:
+    """Return the same weights without what draws say of them."""
+    given: dict[str, Any] = {"user_weights": read.own, "estimates": read.estimates, "tables": read.tables}
+    return _weighed(lambda: solve_items(audit, config, **given).weights, read.own)
+
+
+def _weighed(solve: Callable[[], Weights], own: pl.DataFrame | None) -> tuple[Weights | None, str | None]:
     try:
-        weighed = weigh_items(audit, config, user_weights=own, estimates=estimates, tables=tables, sources=sources)
+        weighed = solve()
     except NoWeightsError as error:
         if own is not None:
             raise
@@ -309,8 +381,8 @@ def _weigh(
     return weighed, None
 
 
-def _board(
-    weights: ItemWeights | None, why: str | None, estimates: PanelEstimates | None, config: Config
+def board_of(
+    weights: PointWeights | None, why: str | None, estimates: PanelEstimates | None, config: Config
 ) -> tuple[Leaderboard | None, str | None]:
     """Return a panel's models under the published weights, or why there is no such board."""
     if estimates is None:

@@ -132,17 +132,18 @@ def item_layer(
     for frame in frames[1:]:
         layer = layer.join(frame, on=ITEM, how="full", coalesce=True)
     axes = audit.improvability.axes if audit.improvability is not None else ()
-    order = [column.name for column in _ordered(axes) if column.name in layer.columns]
+    order = [column.name for column in described_columns(axes) if column.name in layer.columns]
     return layer.select(order).sort(*ITEM)
 
 
 def column_metadata(layer: pl.DataFrame, axes: Sequence[str], *, rank_level: float) -> dict[str, str]:
     """Return the Parquet metadata: unit and description of each column, and the level of intervals of ranks."""
-    known = {column.name: column for column in _ordered(axes)}
+    known = {column.name: column for column in described_columns(axes)}
     described = {name: {"unit": known[name].unit, "description": known[name].description} for name in layer.columns}
     return {METADATA_KEY: json.dumps(described, ensure_ascii=False), LEVEL_KEY: repr(rank_level)}
 
 
-def _ordered(axes: Iterable[str]) -> tuple[ItemColumn, ...]:
+def described_columns(axes: Iterable[str]) -> tuple[ItemColumn, ...]:
+    """Return every column of a layer with these axes, in its order."""
     place = next(i for i, column in enumerate(COLUMNS) if column.name == "cost_usd")
     return COLUMNS[:place] + axis_columns(axes) + COLUMNS[place:]

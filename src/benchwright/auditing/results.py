@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from benchwright._shown import Shown
 from benchwright.auditing.contrast import Contrast
 from benchwright.auditing.frontier import FrontierSummary
 from benchwright.judge.activities import COGNITIVE
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyContrast:
+class FamilyContrast(Shown):
     """Two families of items on both welfare framings, and their frontier.
 
     ``first`` and ``second`` are the families' names under the map ``families``; differences are second
@@ -30,7 +31,7 @@ class FamilyContrast:
 
 
 @dataclass(frozen=True, slots=True)
-class WelfareAudit:
+class WelfareAudit(Shown):
     """Welfare per item, the activity map, quadrant shares, the family contrast, robustness.
 
     ``items``: task, doc_id, w_auto_raw, w_aug_raw, w_auto, w_aug (on [1,5]), quadrant, on_frontier, and
@@ -60,7 +61,7 @@ class WelfareAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class ImprovabilityAudit:
+class ImprovabilityAudit(Shown):
     """Dollars per unit of score, per item and axis, the cheapest axis, the quantile table."""
 
     items: pl.DataFrame
@@ -71,7 +72,7 @@ class ImprovabilityAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseAudit:
+class NoiseAudit(Shown):
     """Seed noise per item, normalised, by family, the quantile table."""
 
     items: pl.DataFrame
@@ -84,7 +85,7 @@ class NoiseAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class QualityAudit:
+class QualityAudit(Shown):
     """Dead items, items that run against the rest, redundant pairs.
 
     ``items``: task, doc_id, margin_ratio (only where no noise is estimable, and choices are there), n_models, dead,
@@ -102,7 +103,7 @@ Section = WelfareAudit | ImprovabilityAudit | NoiseAudit | QualityAudit
 
 
 @dataclass(frozen=True, slots=True)
-class ItemAudit:
+class ItemAudit(Shown):
     """All sections of one audit; a section that the source cannot support is None."""
 
     welfare: WelfareAudit | None

@@ -8,6 +8,7 @@ settled where the two rank intervals do not overlap.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +19,14 @@ from scipy import stats
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, frame_table
 from benchwright._words import count
 from benchwright.board import _board as kernel
 from benchwright.board._aggregations import tau_b
 from benchwright.board.release import ItemScores, ranks
-from benchwright.board.table_text import table_text
 from benchwright.board.values import BoardValues
 from benchwright.errors import DataError
-from benchwright.panel.names import listed, shown
+from benchwright.panel.names import listed
 
 SHOWN = 10
 ALPHA = 0.05
@@ -39,7 +40,7 @@ INDEPENDENT = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoardChanges:
+class BoardChanges(Shown):
     """Boards old and new.
 
     Attributes
@@ -75,25 +76,23 @@ class BoardChanges:
             "score_changes": int((p < ALPHA).sum()) if len(p) else None,
         }
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         n = self.counts
-        lines = [
+        yield Headline(
             f"board: {n['common']:,} common, {n['added']:,} added, {n['removed']:,} removed;"
             f" {count(n['rank_changes'] or 0, 'rank change')}"
             f" among common models, tau-b {'not defined' if np.isnan(self.tau_b) else f'{self.tau_b:.3f}'}"
-        ]
+        )
         told = ["model", "status", "old_score", "new_score", "score_change", "standard_error", "p_corrected"]
-        lines.append(table_text(self.frame.select(*told, "old_rank", "new_rank", "rank_change", "settled").head(SHOWN)))
-        if self.frame.height > SHOWN:
-            lines.append(f"... and {self.frame.height - SHOWN:,} more")
+        yield frame_table(self.frame.select(*told, "old_rank", "new_rank", "rank_change", "settled"), rows=SHOWN)
         if n["score_changes"] is not None:
-            lines.append(
+            yield (
                 f"score changes that differ from 0 at {ALPHA:.0%}: {n['score_changes']:,} of {n['scores_compared']:,}"
                 " (Bonferroni over these)"
             )
         if n["rank_changes_settled"] is not None:
-            lines.append(f"{count(n['rank_changes_settled'], 'rank change')} settled ({RULE})")
-        return "\n".join([*lines, *map(shown, self.notes)])
+            yield f"{count(n['rank_changes_settled'], 'rank change')} settled ({RULE})"
+        yield from self.notes
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table of models."""

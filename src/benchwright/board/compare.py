@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ import polars as pl
 
 from benchwright._csv import inert
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, frame_table
 from benchwright._staging import Output
 from benchwright.board.board_changes import BoardChanges, board_changes
 from benchwright.board.release import ItemScores, Kind, Release, per_task, read_release
-from benchwright.board.table_text import table_text
 from benchwright.board.weight_changes import WeightChanges, weight_changes
 from benchwright.errors import UsageError
 from benchwright.panel.names import listed, shown
@@ -30,7 +30,7 @@ LEFT_OUT = ("weights.risk_sweep", "weights.schemes")  # said a second time elsew
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Changes:
+class Changes(Shown):
     """What changed from OLD to NEW; a part that both lack is None.
 
     Attributes
@@ -60,8 +60,8 @@ class Changes:
     files: pl.DataFrame
     notes: tuple[str, ...]
 
-    def __str__(self) -> str:
-        lines = [f"{shown(self.old)} -> {shown(self.new)} ({WORDS[self.kind]})"]
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"{shown(self.old)} -> {shown(self.new)} ({WORDS[self.kind]})")
         figures = self.figures.filter(pl.any_horizontal(pl.col("figure").str.starts_with(start) for start in SHOWN))
         tables = (
             ("source files that differ", self.files),
@@ -71,13 +71,12 @@ class Changes:
         )
         for title, table in tables:
             if table.height:
-                lines += [title, table_text(table.head(ROWS))]
-                if table.height > ROWS:
-                    lines.append(f"and {table.height - ROWS:,} more")
+                yield title
+                yield frame_table(table, rows=ROWS)
         if self.kind == "report" and not self.choices.height:
-            lines.append("no choice differs")
-        lines += [str(part) for part in (self.weights, self.board) if part is not None]
-        return "\n".join([*lines, *map(shown, self.notes)])
+            yield "no choice differs"
+        yield from (part for part in (self.weights, self.board) if part is not None)
+        yield from self.notes
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table of items where there are weights, else of models."""

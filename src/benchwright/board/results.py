@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,10 @@ import polars as pl
 
 from benchwright import __version__
 from benchwright._json import json_safe
-from benchwright._words import count
+from benchwright._shown import Shown, ShownPart, frame_table
 from benchwright.board.rules import ScoringRules
 from benchwright.board.scales import Scale
 from benchwright.board.scheme import WeightScheme
-from benchwright.board.table_text import table_text
 from benchwright.board.values import BoardValues
 from benchwright.panel.names import listed, shown
 
@@ -23,7 +22,7 @@ PRINTED = ("model", "score", "standard_error", "rank", "rank_lo", "rank_hi", "ti
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaderboard:
+class Leaderboard(Shown):
     """Models with their scores under a weighting scheme, best first.
 
     Attributes
@@ -60,19 +59,17 @@ class Leaderboard:
     notes: tuple[str, ...]
     with_flagged: pl.DataFrame | None = None
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         extra = [name for name in ("score_unclipped", "score_with_flagged", "added") if name in self.frame.columns]
         partial = ["coverage", "missing_weight"] if (self.frame["coverage"] < 1).any() else []
-        lines = [table_text(self.frame.select(*PRINTED, *extra, *partial).head(SHOWN), rows=-1)]
-        if self.frame.height > SHOWN:
-            lines.append(f"and {count(self.frame.height - SHOWN, 'more model')}")
-        lines.append(f"weights: {shown(self.scheme.rule)} (sha256 {self.scheme.sha256[:12]})")
+        yield frame_table(self.frame.select(*PRINTED, *extra, *partial), rows=SHOWN)
+        yield f"weights: {self.scheme.rule} (sha256 {self.scheme.sha256[:12]})"
         of = self.values.metrics or {}
         metrics = sorted({of[task] for task in self.values.tasks if task in of})
         if metrics:
-            lines.append(f"metric: {listed(metrics, SHOWN)}")
-        lines.append(policy_text(self.policy))
-        return "\n".join([*lines, *map(shown, self.notes)])
+            yield f"metric: {listed(metrics, SHOWN)}"
+        yield policy_text(self.policy)
+        yield from self.notes
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table."""

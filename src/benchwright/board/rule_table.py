@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, frame_table
 from benchwright._words import count
 from benchwright.board import _aggregations as kernels
 from benchwright.board.aggregations import NAMED, RULES, Cells, Rule, Unit
@@ -20,7 +21,6 @@ from benchwright.board.results import policy_text
 from benchwright.board.rules import Missing, ScoringRules
 from benchwright.board.scales import Scale, ScaleRule, board_scale
 from benchwright.board.scheme import WeightScheme, matched_weights
-from benchwright.board.table_text import table_text
 from benchwright.board.values import BoardValues
 from benchwright.board.weighing import weigh
 from benchwright.errors import UsageError
@@ -32,7 +32,7 @@ PARTIAL_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RuleTable:
+class RuleTable(Shown):
     """Models under several rules: point values of this sample of items, ranks without intervals.
 
     Attributes
@@ -59,19 +59,18 @@ class RuleTable:
     correction: str
     notes: tuple[str, ...]
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         ranks = {name: pl.col(f"{name}_rank") for name in self.rules["rule"]}
-        lines = [
-            "ranks of the models under each rule",
-            table_text(self.frame.select("model", "coverage", **ranks), rows=-1),
-        ]
+        yield Headline("ranks of the models under each rule")
+        yield frame_table(self.frame.select("model", "coverage", **ranks))
         for row in self.rules.iter_rows(named=True):
             leads = row["why_not"]
             if leads is None:
                 leads = f"{listed(row['leaders'], NAMED)} lead{'s' if len(row['leaders']) == 1 else ''}"
             agrees = "" if row["tau_b"] is None or row["rule"] == "own" else f", tau-b {row['tau_b']:.2f}"
-            lines.append(f"{row['title']}: {leads}{agrees}. {row['definition']}; {row['coverage']}")
-        return "\n".join([*lines, policy_text(self.policy), *map(shown, self.notes)])
+            yield f"{row['title']}: {leads}{agrees}. {row['definition']}; {row['coverage']}"
+        yield policy_text(self.policy)
+        yield from self.notes
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table of models."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ import polars as pl
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, frame_table
 from benchwright._words import count, percent
 from benchwright.board.values import BoardValues, Level
 from benchwright.errors import DataError, Fault, UsageError
@@ -31,10 +32,11 @@ from benchwright.panel.names import listed
 FORMAT = 1
 LOST_LIMIT = 0.05  # share of the sum of |weight| that may fit no item of the board
 FOLDER_FILES = ("scheme.json", "weights.csv")  # of a board's or a report's folder
+HEAVIEST = 20  # weights that a scheme shows
 
 
 @dataclass(frozen=True, eq=False)
-class WeightScheme:
+class WeightScheme(Shown):
     """Weights of items or tasks. Their scale does not matter, their signs do.
 
     Parameters
@@ -66,6 +68,11 @@ class WeightScheme:
     level: Level = "item"
     rule: str = "given"
     assumptions: Mapping[str, Any] = field(default_factory=dict)
+
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"Weights of {count(self.weights.height, self.level)}: {self.rule} (sha256 {self.sha256[:12]})")
+        heaviest = self.weights.sort(pl.col("weight").abs(), descending=True, maintain_order=True)
+        yield frame_table(heaviest, rows=HEAVIEST)
 
     def __post_init__(self) -> None:
         if self.level not in ("item", "task"):

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
+from benchwright._shown import Shown
 from benchwright._words import count
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.score_values import direction
@@ -34,7 +35,7 @@ LevelChoice = Literal["auto", "item", "task"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoardValues:
+class BoardValues(Shown):
     """Values of n models on m items, or on m tasks (``level`` "task").
 
     Parameters

@@ -11,6 +11,7 @@ may overlap although the difference is far from 0. It is applied item by item, n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,10 @@ from scipy import stats
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, frame_table
 from benchwright._words import count, percent
-from benchwright.board.table_text import table_text
 from benchwright.errors import DataError
-from benchwright.panel.names import listed, shown
+from benchwright.panel.names import listed
 
 SHOWN = 5
 ROUNDING = 1e-9
@@ -48,7 +49,7 @@ class Correlation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightChanges:
+class WeightChanges(Shown):
     """Weights old and new.
 
     Attributes
@@ -86,26 +87,25 @@ class WeightChanges:
             "settled": int(known.sum()) if len(known) else None,
         }
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         n = self.counts
         what = "weights" if self.column is None else f"weights ({self.column})"
-        lines = [
+        yield Headline(
             f"{what}: {n['common']:,} common, {n['added']:,} added, {n['removed']:,} removed;"
             f" {percent(self.share_moved)} of the share moved, {count(n['sign_flips'] or 0, 'sign flip')},"
-            f" {n['became_0']:,} fell to 0, {n['were_0']:,} rose from 0",
-            f"order of common weights: Spearman {self.spearman}, Kendall tau-b {self.kendall}",
-        ]
+            f" {n['became_0']:,} fell to 0, {n['were_0']:,} rose from 0"
+        )
+        yield f"order of common weights: Spearman {self.spearman}, Kendall tau-b {self.kendall}"
         told = ["task", "doc_id", "status", "old_share", "new_share", "share_change", "sign_flip", "settled"]
         for word, descending in (("up", True), ("down", False)):
             moved = self.frame.filter(pl.col("share_change") > 0 if descending else pl.col("share_change") < 0)
-            top = moved.sort("share_change", descending=descending, maintain_order=True).head(SHOWN)
-            if top.height:
-                lines += [f"furthest {word}", table_text(top.select(told))]
-                if moved.height > SHOWN:
-                    lines.append(f"and {moved.height - SHOWN:,} more")
+            if moved.height:
+                yield f"furthest {word}"
+                moved = moved.sort("share_change", descending=descending, maintain_order=True)
+                yield frame_table(moved.select(told), rows=SHOWN)
         if n["settled"] is not None:
-            lines.append(f"{n['settled']:,} of {n['with_intervals']:,} changes settled ({RULE})")
-        return "\n".join([*lines, *map(shown, self.notes)])
+            yield f"{n['settled']:,} of {n['with_intervals']:,} changes settled ({RULE})"
+        yield from self.notes
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table of items."""

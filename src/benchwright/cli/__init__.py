@@ -21,6 +21,7 @@ from benchwright.cli import (
     judge,
     panel,
     rescore,
+    serve,
     tune,
     weights,
 )  # commands
@@ -38,6 +39,7 @@ __all__ = [
     "main",
     "panel",
     "rescore",
+    "serve",
     "tune",
     "weights",
 ]
@@ -55,6 +57,7 @@ ORDER = [
     "compare",
     "game",
     "tune",
+    "serve",
     "fetch",
     "config",
 ]

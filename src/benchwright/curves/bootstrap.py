@@ -11,7 +11,7 @@ them together; the draws leave that out, and what depends on differences between
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import ROWS, Headline, Shown, ShownPart, frame_table
 from benchwright.curves import _fit
 from benchwright.curves.fit import maximise
 from benchwright.curves.results import CurveFits
@@ -33,7 +34,7 @@ AT_ONCE = 50  # replicates fitted together: a few MB a temporary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CurveDraws:
+class CurveDraws(Shown):
     """Curves fitted to B tables drawn from fitted curves.
 
     Attributes
@@ -71,14 +72,12 @@ class CurveDraws:
         """Percentile interval (..., 2) of scores: a band at each effort, not for the whole curve at once."""
         return np.moveaxis(np.quantile(self.score(who, effort), _ends(level), axis=0), 0, -1)
 
-    def __str__(self) -> str:
-        return "\n".join(
-            [
-                f"{len(self)} draws of {len(self.models)} curves; variance times {self.dispersion.min():.2g} to "
-                f"{self.dispersion.max():.2g}; {self.converged.mean():.1%} of fits converged",
-                str(self.to_frame()),
-            ]
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(
+            f"{len(self)} draws of {len(self.models)} curves; variance times {self.dispersion.min():.2g} to "
+            f"{self.dispersion.max():.2g}; {self.converged.mean():.1%} of fits converged"
         )
+        yield frame_table(self.to_frame(), rows=ROWS)
 
     def to_frame(self, *, level: float = 0.95) -> pl.DataFrame:
         """One row a model and parameter: estimate and interval."""

@@ -8,7 +8,7 @@ worse than the best beyond doubt where the difference is several of its standard
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright.curves import _fit
 from benchwright.curves.fit import kernel_data, maximise, saturated, starts, usable, without_rise
 from benchwright.curves.form import CurveForm
@@ -34,7 +35,7 @@ FEWEST = 2  # distinct efforts that a curve without a law needs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LawComparison:
+class LawComparison(Shown):
     """Forms by how well they predict held-out scores, best first.
 
     Attributes
@@ -68,18 +69,20 @@ class LawComparison:
     standardised_error: FloatArray
     left_out: dict[str, str]
 
-    def __str__(self) -> str:
-        width = max(map(len, self.names))
-        lines = [
-            f"{self.n_scores} held-out scores ({self.predict}) of {len(self.models)} models",
-            f"{'form':<{width}}  log score    behind (s.e.)    error  error in s.e.",
-        ]
-        for i, name in enumerate(self.names):
-            lines.append(
-                f"{name:<{width}}  {self.log_score[i]:>9.3f}  {self.behind[i]:>8.3f} ({self.behind_stderr[i]:.3f})  "
-                f"{self.error[i]:>7.4f}  {self.standardised_error[i]:>13.2f}"
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"{self.n_scores} held-out scores ({self.predict}) of {len(self.models)} models")
+        rows = [
+            (
+                name,
+                f"{self.log_score[i]:.3f}",
+                f"{self.behind[i]:.3f} ({self.behind_stderr[i]:.3f})",
+                f"{self.error[i]:.4f}",
+                f"{self.standardised_error[i]:.2f}",
             )
-        return "\n".join(lines + [f"left out: {name}: {why}" for name, why in self.left_out.items()])
+            for i, name in enumerate(self.names)
+        ]
+        yield ShownTable(("form", "log score", "behind (s.e.)", "error", "error in s.e."), rows)
+        yield from (f"left out: {name}: {why}" for name, why in self.left_out.items())
 
     def to_frame(self) -> pl.DataFrame:
         """One row a form."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from scipy import stats
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright.curves.form import CurveForm
 from benchwright.curves.observations import Observations
 from benchwright.curves.scores import EffortScores
@@ -22,7 +24,7 @@ FEW_DOF = 4.0  # a model with fewer degrees of freedom borrows the over-dispersi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CurveFits:
+class CurveFits(Shown):
     """Fitted curves of n models.
 
     Attributes
@@ -112,21 +114,25 @@ class CurveFits:
         """Scores of models at positions ``who`` after ``effort``; the two broadcast."""
         return self.form.score(self.parameters, who, effort)
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         deviance, dof, p = self.overall
-        width = max(map(len, self.models))
-        head = "".join(f"{name:>10}" for name in self.parameters)
-        lines = [str(self.form), f"{'model':<{width}}{head}  deviance/dof  largest residual"]
-        for i, name in enumerate(self.models):
-            values = "".join(f"{column[i]:>10.4g}" for column in self.parameters.values())
-            fit = f"{self.deviance[i]:.1f}/{self.dof[i]:.3g}"
-            lines.append(f"{name:<{width}}{values}  {fit:>12}  {self.worst[i]:+.1f} at {self.worst_effort[i]:g}")
-        lines.append(
+        yield Headline(str(self.form))
+        rows = [
+            (
+                name,
+                *(f"{column[i]:.4g}" for column in self.parameters.values()),
+                f"{self.deviance[i]:.1f}/{self.dof[i]:.3g}",
+                f"{self.worst[i]:+.1f} at {self.worst_effort[i]:g}",
+            )
+            for i, name in enumerate(self.models)
+        ]
+        yield ShownTable(("model", *self.parameters, "deviance/dof", "largest residual"), rows)
+        yield (
             f"log-likelihood {self.log_likelihood:.2f}, {self.n_parameters} parameters, {self.n_points} scores, "
             f"AIC {self.aic:.1f}, BIC {self.bic:.1f}, deviance {deviance:.1f}/{dof:g} (p = {p:.2g})"
         )
-        lines += [f"left out: {name}: {why}" for name, why in self.left_out.items()]
-        return "\n".join([*lines, *self.notes])
+        yield from (f"left out: {name}: {why}" for name, why in self.left_out.items())
+        yield from self.notes
 
     def to_frame(self) -> pl.DataFrame:
         """One row a model: parameters, goodness of fit, parameters at a bound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchwright._check import FloatArray, finite_array
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ COLUMNS = ("model", "effort", "score", "stderr", "items")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EffortScores:
+class EffortScores(Shown):
     """k scores of n models by effort, sorted by model, then by effort.
 
     Parameters
@@ -104,10 +105,11 @@ class EffortScores:
     def __len__(self) -> int:
         return int(self.effort.size)
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         low, high = self.effort.min(), self.effort.max()
         counted = f"{len(self)} scores of {len(self.models)} models at {low:g} to {high:g} {self.effort_unit}"
-        return "\n".join([f"{self.task}: {counted}" if self.task else counted, *self.notes])
+        yield Headline(f"{self.task}: {counted}" if self.task else counted)
+        yield from self.notes
 
     def of(self, position: int) -> EffortScores:
         """The rows of one model."""

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchwright._check import FloatArray
+from benchwright._shown import Shown
 from benchwright.estimating import _noise as kernel
 from benchwright.estimating.measure import Measurements
 from benchwright.estimating.noise import NoiseEstimate
@@ -66,7 +67,7 @@ SNR = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AggregateEstimate:
+class AggregateEstimate(Shown):
     """Noise of the benchmark's score.
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 
 from benchwright._check import FloatArray
+from benchwright._shown import Headline, Shown, ShownPart
+from benchwright._words import count
 from benchwright.config import Config
 from benchwright.errors import UsageError
 from benchwright.estimating._noise import known_mean
@@ -28,7 +30,7 @@ NOISE, SLOPES, MODELS, TASKS, WEIGHTS = range(3, 8)  # streams of the seed; 0 to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PanelEstimates:
+class PanelEstimates(Shown):
     """What a panel says of its items, its models and itself.
 
     ``noise``, ``slopes``, ``models`` and ``tasks`` are None where the panel does not support them; ``reasons`` then
@@ -46,6 +48,17 @@ class PanelEstimates:
     margins: pl.DataFrame | None
     reasons: dict[str, str]
     notes: tuple[str, ...]
+
+    def _told(self) -> Iterable[ShownPart]:
+        measured = self.measured
+        yield Headline(f"Estimates from {count(measured.items.height, measured.level)}")
+        yield from (f"not estimated: {name}: {why}" for name, why in self.reasons.items())
+        for name in ("models", "tasks"):
+            ranked = getattr(self, name)
+            if ranked is not None:
+                yield Headline(name)
+                yield ranked
+        yield from self.notes
 
 
 def estimate_panel(

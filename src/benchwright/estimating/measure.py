@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
+from benchwright._shown import Shown
 from benchwright._words import count
 from benchwright.choices import EstimateChoices, Price
 from benchwright.errors import DataError, UsageError
@@ -38,7 +39,7 @@ MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measurements:
+class Measurements(Shown):
     """Values of items in runs, with what the engine computed from them.
 
     Attributes

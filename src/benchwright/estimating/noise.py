@@ -28,6 +28,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
+from benchwright._shown import Shown
 from benchwright._words import count
 from benchwright.choices import EligibilityChoices
 from benchwright.errors import UsageError
@@ -38,7 +39,7 @@ from benchwright.estimating.measure import Measurements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NoiseEstimate:
+class NoiseEstimate(Shown):
     """Noise of the items of a panel.
 
     Attributes

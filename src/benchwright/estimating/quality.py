@@ -50,6 +50,7 @@ import polars as pl
 from scipy import stats
 
 from benchwright._check import FloatArray
+from benchwright._shown import Shown
 from benchwright._words import count
 from benchwright.errors import UsageError
 from benchwright.estimating import _quality as kernels
@@ -62,7 +63,7 @@ EDGE = 1 + 1e-9  # p = 1/20 is not above 0.05 for a rounding error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ItemQuality:
+class ItemQuality(Shown):
     """What the scores say of each item; arrays have one entry an item, NaN or -1 where nothing can be said.
 
     Attributes

@@ -9,6 +9,7 @@ that the logs state. The result says which. Rank sets follow Mogstad, Romano, Sh
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
+from benchwright._shown import ROWS, Shown, ShownPart, frame_table
 from benchwright._words import count
 from benchwright.estimating._noise import t_ends
 from benchwright.estimating.measure import Measurements
@@ -40,7 +42,7 @@ TABLE = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
+class Ranking(Shown):
     """Models, or tasks, by mean score.
 
     ``frame``: name, n_items, n_seeds, score, standard_error, score_lo, score_hi, rank, rank_lo, rank_hi, best first;
@@ -52,6 +54,11 @@ class Ranking:
     uncertainty: str
     method: str
     notes: tuple[str, ...] = ()
+
+    def _told(self) -> Iterable[ShownPart]:
+        yield frame_table(self.frame, rows=ROWS)
+        yield f"uncertainty: {self.uncertainty}"
+        yield from self.notes
 
 
 def rank_models(measured: Measurements, *, level: float, rng: np.random.Generator) -> Ranking | str:

@@ -27,6 +27,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
+from benchwright._shown import Shown
 from benchwright._words import count
 from benchwright.choices import EligibilityChoices, EstimateChoices, Price
 from benchwright.errors import UsageError
@@ -57,7 +58,7 @@ class AxisFit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SlopeEstimate:
+class SlopeEstimate(Shown):
     """Slopes of the items of a panel.
 
     Attributes

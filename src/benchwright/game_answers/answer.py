@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchwright._shown import Folded, Headline, Shown, ShownPart
 from benchwright.errors import UsageError
 from benchwright.game_answers.files import GameFile
 from benchwright.game_answers.headline import headline
-from benchwright.panel.names import shown
 from benchwright.ranking_game.equilibrium import GameSolution, solve
 from benchwright.ranking_game.finite import FiniteGame, FiniteSolution, solve_finite
 from benchwright.ranking_game.game import RankingGame
@@ -47,11 +47,11 @@ PARTS = {
     "race_over_tuning": "race_over_tuning",
     "best_replies": "replies",
 }
-NOT_PRINTED = ("fits", "laws", "margins")
+NOT_PRINTED = {"fits": "Fitted curves", "laws": "Other laws", "margins": "Margins over tuning"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GameAnswer:
+class GameAnswer(Shown):
     """What a game has for an answer; what was not asked for, or this game has not, is None.
 
     Attributes
@@ -99,21 +99,18 @@ class GameAnswer:
         """Whether a pure equilibrium was shown to exist, or not to."""
         return not isinstance(self.solution, GameSolution) or self.solution.pure_equilibrium != "undecided"
 
-    def __str__(self) -> str:
-        parts = [self.solution, *(getattr(self, name) for name in PARTS.values() if name not in NOT_PRINTED)]
-        assumed = () if self.stated is None else self.stated.assumptions
-        notes = ["Of the scores:", *(f"  {note}" for note in self.notes)] if self.notes else []
-        text = "\n".join([*headline(self), *(str(part) for part in parts if part is not None), *assumed, *notes])
-        for name in self._names():
-            text = text.replace(name, shown(name))
-        return text
-
-    def _names(self) -> Iterator[str]:
-        """Yield names that would break a line."""
-        game = self.solution.game
-        fitted = () if self.fits is None else self.fits.scores.models
-        names = sorted({*fitted, *(game.names or ())}, key=len, reverse=True)
-        yield from (name for name in names if not name.isprintable())
+    def _told(self) -> Iterable[ShownPart]:
+        for place, line in enumerate(headline(self)):
+            yield line if place else Headline(line)
+        yield self.solution
+        for name in PARTS.values():
+            part = getattr(self, name)
+            if part is not None:
+                yield Folded(NOT_PRINTED[name], [part]) if name in NOT_PRINTED else part
+        yield from () if self.stated is None else self.stated.assumptions
+        if self.notes:
+            yield "Of the scores:"
+            yield from (f"  {note}" for note in self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The solution's record, with those of the other parts, in types that JSON knows."""

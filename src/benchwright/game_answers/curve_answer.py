@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from benchwright._words import count
@@ -28,6 +30,16 @@ MARGIN_LEVELS = 60
 BOUND_UP_TO = 100  # models; the bound of the least margin takes minutes with more
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedCurves:
+    """Measured scores with their curves: what rewards, costs and the level of tuning do not change."""
+
+    scores: EffortScores
+    fits: CurveFits
+    draws: CurveDraws | None
+    laws: LawComparison | None
+
+
 def answer_curves(stated: CurveGame, *, progress: Progress | None = None) -> GameAnswer:
     """Read and fit measured curves, and answer the game that they make.
 
@@ -41,6 +53,11 @@ def answer_curves(stated: CurveGame, *, progress: Progress | None = None) -> Gam
     UsageError, DataError
         See ``read_effort_scores``, ``fit_curves`` and ``fitted_game``; and fewer than two models with a curve.
     """
+    return answer_fitted(stated, fit_stated(stated, progress=progress), progress=progress)
+
+
+def fit_stated(stated: CurveGame, *, progress: Progress | None = None) -> FittedCurves:
+    """Read the scores of a game on curves and fit them; errors are those of ``answer_curves``."""
     say = progress or (lambda _: None)
     say("reading scores by effort")
     wanted = {name: getattr(stated, name) for name in ("models", "task", "metric", "filter", "effort", "items")}
@@ -58,7 +75,20 @@ def answer_curves(stated: CurveGame, *, progress: Progress | None = None) -> Gam
         rng = np.random.default_rng(stated.seed)
         draws = bootstrap_curves(fits, rng=rng, replicates=stated.replicates, progress=progress)
     say("comparing laws")
-    laws = _laws(fits)
+    return FittedCurves(scores, fits, draws, _laws(fits))
+
+
+def answer_fitted(
+    stated: CurveGame,
+    fitted: FittedCurves,
+    *,
+    intervals: bool = True,
+    progress: Progress | None = None,
+) -> GameAnswer:
+    """Answer the game that fitted curves make; without ``intervals`` no draws are looked at."""
+    say = progress or (lambda _: None)
+    scores, fits, laws = fitted.scores, fitted.fits, fitted.laws
+    draws = fitted.draws if intervals else None
     made = _game(stated, fits, draws)
     game, top = made.game, _range(stated, scores)
     worlds = made.draws[: draws_at_most(game.n)]

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchwright._check import FloatArray, non_negative
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.game_answers.rewards import Rewards, rewards_of_file
 from benchwright.game_answers.toml_parts import Table, flag, inside, known, number, numbers, section, text, whole
@@ -39,7 +40,7 @@ def draws_at_most(n: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CurveGame:
+class CurveGame(Shown):
     """A ranking game on measured scores by effort.
 
     Attributes

@@ -72,10 +72,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.game_answers.curve_game import SECTIONS as OF_CURVES
 from benchwright.game_answers.curve_game import CurveGame, curve_game, one_a_developer
-from benchwright.game_answers.rewards import rewards_of_file
+from benchwright.game_answers.rewards import Rewards, rewards_of_file
 from benchwright.game_answers.toml_parts import (
     Table,
     flag,
@@ -102,7 +103,7 @@ OF_FINITE = ("rewards", "ties", "developers", "finite")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GameFile:
+class GameFile(Shown):
     """A game as a file states it."""
 
     game: RankingGame | FiniteGame
@@ -110,14 +111,27 @@ class GameFile:
     delta_max: float
     race: bool = False
 
-    def changed(self, *, delta: float | None = None, delta_max: float | None = None) -> GameFile:
-        """The same at another tune-before-test level, or with another range of the threshold."""
+    def changed(
+        self,
+        *,
+        delta: float | None = None,
+        delta_max: float | None = None,
+        rewards: Rewards | None = None,
+        kappa: float | None = None,
+    ) -> GameFile:
+        """The same at another tune-before-test level, range of the threshold, rewards, or linear cost for all."""
         game = self.game
         if isinstance(game, FiniteGame):
-            if delta is not None or delta_max is not None:
-                raise UsageError("a finite game has no tune-before-test level")
+            if any(one is not None for one in (delta, delta_max, rewards, kappa)):
+                raise UsageError(
+                    "a finite game has no tune-before-test level, and its rewards and costs stand in its file"
+                )
             return self
         game = game if delta is None else game.at(delta)
+        if rewards is not None:
+            game = replace(game, rewards=rewards.of(game.n))
+        if kappa is not None:
+            game = replace(game, costs=PowerCosts(kappa))
         return replace(self, game=game, delta_max=self.delta_max if delta_max is None else delta_max)
 
 

@@ -27,7 +27,7 @@ from benchwright.game_answers.cell_table import open_cells, read_cells
 from benchwright.game_answers.condition_table import has_conditions
 from benchwright.game_answers.contest import is_contest, read_contest
 from benchwright.game_answers.curve_game import CurveGame, setting
-from benchwright.game_answers.files import read_game
+from benchwright.game_answers.files import GameFile, read_game
 from benchwright.game_answers.rewards import Rewards, rewards_of_text
 from benchwright.game_answers.toml_parts import whole
 from benchwright.logs.log_file import Head, LogFile
@@ -75,7 +75,7 @@ class GameOptions(TypedDict, total=False):
     conditions: tuple[str, ...] | None
 
 
-OF_GAMES = frozenset(("delta", "delta_max", "race", "deltas"))
+OF_GAMES = frozenset(("delta", "delta_max", "race", "deltas", "rewards", "kappa"))
 ALL = frozenset(GameOptions.__annotations__)
 OF_CURVES = ALL - {"conditions"}
 SEED = frozenset(("seed",))
@@ -109,7 +109,7 @@ def answer_file(path: str | Path, *, progress: Progress | None = None, **options
         raise UsageError(f"no option is called {', '.join(sorted(unknown))}", hint=f"options: {', '.join(sorted(ALL))}")
     if "seed" in given:
         whole(given["seed"], "`seed`")
-    kind = _kind_of(file)
+    kind = kind_of(file)
     _refuse(kind.name, given, kind.options)
     return kind.answer(file, given, say)
 
@@ -136,9 +136,18 @@ def _game_file(path: Path, given: Given, say: Progress) -> GameResult:
     if isinstance(read, CurveGame):
         return _curves(read, given, say)
     _refuse("a game without [curves]", given, OF_GAMES if read.race or "race" in given else OF_GAMES - {"deltas"})
-    changed = read.changed(delta=given.get("delta"), delta_max=given.get("delta_max"))
-    race = given.get("race", read.race)
-    return answer_game(changed, race=race, deltas=given.get("deltas", ()), progress=say)
+    race, deltas = given.get("race", read.race), given.get("deltas", ())
+    return answer_game(changed_game(read, given), race=race, deltas=deltas, progress=say)
+
+
+def changed_game(file: GameFile, given: Given) -> GameFile:
+    """Return a game with options in place of what its file says."""
+    settings = {name: given.get(name) for name in ("delta", "delta_max", "kappa")}
+    return file.changed(rewards=_rewards(given.get("rewards")), **settings)
+
+
+def _rewards(value: str | Rewards | None) -> Rewards | None:
+    return rewards_of_text(value) if isinstance(value, str) else value
 
 
 def _contest(path: Path, given: Given, say: Progress) -> GameResult:
@@ -205,20 +214,25 @@ def _curves(game: CurveGame, given: Given, say: Progress) -> GameAnswer:
     """Answer a game on curves, with options in place of what its file says."""
     from benchwright.game_answers.curve_answer import answer_curves
 
+    return answer_curves(changed_curves(game, given), progress=say)
+
+
+def changed_curves(game: CurveGame, given: Given) -> CurveGame:
+    """Return a game on curves with options in place of what its file says."""
     new = dict(given)
     if "delta" in new:
         new["tune_before_test"] = new.pop("delta")
     if "kappa" in new:
         new["cost"] = PowerCosts(new.pop("kappa"))
-    if isinstance(new.get("rewards"), str):
-        new["rewards"] = rewards_of_text(new["rewards"])
+    if "rewards" in new:
+        new["rewards"] = _rewards(new["rewards"])
     for name in ("lower", "upper", "beta"):
         if name in new:
             new[name] = setting(new[name], f"`{name}`")
     for name in ("models", "deltas"):
         if name in new:
             new[name] = tuple(new[name])
-    return answer_curves(game.with_options(**new), progress=say)
+    return game.with_options(**new)
 
 
 GAME_FILE = Kind("a game file", "a TOML file (.toml)", (), OF_CURVES, _game_file)
@@ -256,7 +270,7 @@ BY_EFFORT = Kind(
 KINDS = (GAME_FILE, SCORE_TABLES, CONTEST, BEFORE_AFTER, UNDER_CONDITIONS, BY_ITEM, SUBMITTED, BY_EFFORT)
 
 
-def _kind_of(path: Path) -> Kind:
+def kind_of(path: Path) -> Kind:
     """Return what kind of input a path is, by its content; raise with all kinds and the nearest miss."""
     if path.is_dir():
         return BY_EFFORT

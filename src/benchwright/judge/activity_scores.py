@@ -18,7 +18,7 @@ taken to [1, 5] by the least and greatest of the two together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from scipy import sparse
 from benchwright import __version__
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import count as counted
 from benchwright.errors import DataError, UsageError
 from benchwright.estimating._resampling import tail_count
@@ -91,7 +92,7 @@ class ActivityRule:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ActivityScores:
+class ActivityScores(Shown):
     """Values of activities, and how sure they are.
 
     Attributes
@@ -121,21 +122,20 @@ class ActivityScores:
     notes: tuple[str, ...] = ()
     version: str = __version__
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         kept = self.table.filter(~pl.col("dropped"))
         what = "share of tasks" if self.rule.value == "share" else "mean rating"
-        lines = [
+        yield Headline(
             f"{kept.height} of {self.table.height} activities kept, by {what}, on [1, 5]"
             + (f"; intervals of level {self.confidence:g}" if self.replicates else "")
-        ]
+        )
         for row in kept.sort("auto", descending=True).iter_rows(named=True):
             ends = {
                 name: f" ({row[f'{name}_lo']:.2f} to {row[f'{name}_hi']:.2f})" if self.replicates else ""
                 for name in FRAMINGS
             }
             values = ", ".join(f"{name} {row[name]:.2f}{ends[name]}" for name in FRAMINGS)
-            lines.append(f"  {row['activity']}: {values}, {counted(row['n_tasks'], 'task')}")
-        return "\n".join(lines)
+            yield f"  {row['activity']}: {values}, {counted(row['n_tasks'], 'task')}"
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table in the columns of ``gwa_welfare_scores.csv``, or of ``gwa_welfare_scores_mean.csv``.

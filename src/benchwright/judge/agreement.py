@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from benchwright import __version__
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import count
 from benchwright.errors import DataError, UsageError
 from benchwright.estimating._resampling import tail_count
@@ -47,7 +48,7 @@ SCHEMA = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Agreement:
+class Agreement(Shown):
     """Agreement of judges.
 
     Attributes
@@ -71,8 +72,8 @@ class Agreement:
     confidence: float
     version: str = __version__
 
-    def __str__(self) -> str:
-        lines = [f"Agreement of judges, intervals of level {self.confidence:g} over items"]
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"Agreement of judges, intervals of level {self.confidence:g} over items")
         for row in self.table.iter_rows(named=True):
             who = "all judges" if row["first"] == ALL else f"{row['first']} and {row['second']}"
             rbo, alpha = (
@@ -82,8 +83,7 @@ class Agreement:
                 for name in ("rbo", "alpha")
             )
             other = "" if row["rbo_other_items"] is None else f", of different items {row['rbo_other_items']:.2f}"
-            lines.append(f"  {row['perspective']}, {who}: {rbo}{other}; {alpha}; {count(row['n_items'], 'item')}")
-        return "\n".join(lines)
+            yield f"  {row['perspective']}, {who}: {rbo}{other}; {alpha}; {count(row['n_items'], 'item')}"
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table."""

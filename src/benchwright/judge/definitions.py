@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchwright._shown import Shown
 from benchwright.errors import DataError, Fault
 from benchwright.logs.tabular import Column, Table, read_table
 
@@ -13,7 +14,7 @@ LAYOUT = Table((Column("activity", "text"), Column("name", "text"), Column("defi
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Shown):
     """A kind of work: the id that tables join on, its name, and one line that says what it is."""
 
     id: str

@@ -91,7 +91,7 @@ def activity_scores(path: str | Path, activities: Sequence[Activity]) -> bytes:
         raise DataError(
             f"{file} does not fit the activities",
             faults=faults,
-            hint="give activity,value, or the columns of gwa_welfare_scores.csv (docs/item-tables.md)",
+            hint="give activity,value, or the columns of gwa_welfare_scores.csv (docs/reference/item-tables.md)",
         )
     if published:
         return content

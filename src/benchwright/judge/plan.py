@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import count, dollars
 from benchwright.errors import UsageError
 from benchwright.judge import baseline
@@ -23,7 +24,7 @@ from benchwright.logs.judge_loadings import PERSPECTIVES
 
 
 @dataclass(frozen=True, slots=True)
-class JudgePlan:
+class JudgePlan(Shown):
     """What a run would ask, and about what that costs.
 
     Attributes
@@ -83,18 +84,18 @@ class JudgePlan:
             return "no item can be judged"
         return f"{self.prompts.system[call.perspective]}\n\n{self.prompts.user(call.item.text)}"
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         problems = sum(item.problem is not None for item in self.items)
-        lines = [
-            f"{self.model}: {count(len(self.items), 'item')} of {self.source}, {' and '.join(self.perspectives)}",
-            f"  to ask for   {self.to_ask:,} lists, {self.recorded:,} answers recorded, {problems:,} items unusable",
-        ]
+        yield Headline(
+            f"{self.model}: {count(len(self.items), 'item')} of {self.source}, {' and '.join(self.perspectives)}"
+        )
+        yield f"  to ask for   {self.to_ask:,} lists, {self.recorded:,} answers recorded, {problems:,} items unusable"
         if not self.baseline:
             usd = self.settings.usd(self.estimated.sent, self.estimated.received)
             cost = "price not given (--price-in, --price-out)" if usd is None else f"about {dollars(usd)}"
             tokens = f"about {self.estimated.sent:,} tokens in and {self.estimated.received:,} out"
-            lines.append(f"  estimate     {tokens}, {cost}; repeats of unusable answers come on top")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+            yield f"  estimate     {tokens}, {cost}; repeats of unusable answers come on top"
+        yield from (f"note: {note}" for note in self.notes)
 
 
 def plan_judging(

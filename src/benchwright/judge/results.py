@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import count, percent
 from benchwright.judge.budget import Tokens
 
@@ -27,7 +28,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeRun:
+class JudgeRun(Shown):
     """A judge's lists.
 
     Attributes
@@ -90,24 +91,23 @@ class JudgeRun:
             shares[perspective] = joined.n_unique() / len(joined) if len(joined) else None
         return shares
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         good = int(self.lists["ok"].sum())
         reasons = Counter(self.failures["reason"]).most_common()
-        lines = [
-            f"{'baseline' if self.baseline else 'judge'} {self.model}: {count(self.items, 'item')}",
-            f"  lists        {good:,} judged, {len(self.lists) - good:,} failed, {self.not_reached:,} not reached",
-            *([f"  kept         {self.kept:,} of these lists, of earlier runs on the folder"] if self.kept else []),
-            *(f"  failed       {number:,}: {reason}" for reason, number in reasons),
-        ]
+        yield Headline(f"{'baseline' if self.baseline else 'judge'} {self.model}: {count(self.items, 'item')}")
+        yield f"  lists        {good:,} judged, {len(self.lists) - good:,} failed, {self.not_reached:,} not reached"
+        if self.kept:
+            yield f"  kept         {self.kept:,} of these lists, of earlier runs on the folder"
+        yield from (f"  failed       {number:,}: {reason}" for reason, number in reasons)
         for perspective, share in self.variety().items():
-            lines.append(f"  {perspective:<12} {percent(share)} of its lists are distinct")
+            yield f"  {perspective:<12} {percent(share)} of its lists are distinct"
         if not self.baseline:
             cost = "price not given" if self.usd is None else f"${self.usd:,.4f}"
-            lines.append(f"  answers      {self.answers:,}, of them {self.new_answers:,} new")
-            lines.append(f"  used         {self.tokens.sent:,} tokens in, {self.tokens.received:,} out, {cost}")
+            yield f"  answers      {self.answers:,}, of them {self.new_answers:,} new"
+            yield f"  used         {self.tokens.sent:,} tokens in, {self.tokens.received:,} out, {cost}"
         if self.stopped is not None:
-            lines.append(f"stopped early: {self.stopped}{self.detail}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+            yield f"stopped early: {self.stopped}{self.detail}"
+        yield from (f"note: {note}" for note in self.notes)
 
     @property
     def items(self) -> int:

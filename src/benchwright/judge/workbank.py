@@ -122,7 +122,7 @@ def read_workbank(folder: str | Path, *, level: Level = "gwa") -> WorkBank:
         raise DataError(
             f"{root}: {len(faults)} fault(s) in the raw ratings",
             faults=faults,
-            hint="docs/welfare.md says which files and columns are read",
+            hint="docs/how-to/welfare.md says which files and columns are read",
         )
     ratings, notes = _ratings(frames[RATINGS], frames[STATEMENTS])
     tasks = frames[STATEMENTS].select(

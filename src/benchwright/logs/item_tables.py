@@ -17,7 +17,7 @@ item_topics.csv              report        a phrase per item (optional)
 ===========================  ============  ==========================================================
 
 Items are keyed by (task, doc_id). This is the layout of the tables of Haupt et al. (arXiv 2605.30916);
-``docs/item-tables.md`` has every column.
+``docs/reference/item-tables.md`` has every column.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 
 import polars as pl
 
+from benchwright._shown import Shown
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.judge_loadings import PATTERN, loadings_files, parse_loadings
 from benchwright.logs.judge_loadings import PERSPECTIVES as PERSPECTIVES
@@ -73,7 +74,7 @@ def cost_table(axes: Iterable[str]) -> Table:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemTables:
+class ItemTables(Shown):
     """The tables of one source, typed and checked.
 
     Attributes
@@ -175,7 +176,7 @@ def read_item_tables(
     if why:
         raise UsageError(
             f"SOURCE {root} {why}",
-            hint="give a folder of item tables (docs/item-tables.md), or nothing for the built-in example; "
+            hint="give a folder of item tables (docs/reference/item-tables.md), or nothing for the built-in example; "
             "of evaluation logs make a panel first: benchwright ingest LOGS -o panel/",
         )
     unknown = set(without) - set(SECTIONS)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright._json import json_safe
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.mechanism._cone import Cone
 from benchwright.mechanism.results import ROUNDING, item_name
@@ -36,7 +37,7 @@ SUM_SLACK = 1e-9  # by how much bounds may miss a sum of 1 and count as meeting 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupShares:
+class GroupShares(Shown):
     """Bounds on what the items of a group may hold together, as a share of all weight.
 
     Parameters
@@ -88,7 +89,7 @@ class GroupShares:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Constraints:
+class Constraints(Shown):
     """Conditions on the weights of m items; one object serves every model of the same items.
 
     Parameters

@@ -11,13 +11,14 @@ from typing import Any, Self, cast
 import numpy as np
 
 from benchwright._check import FloatArray, finite_array, non_negative, positive_definite, symmetric
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.mechanism import _weights as kernel
 from benchwright.mechanism.results import item_name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ItemAggregation:
+class ItemAggregation(Shown):
     """One aggregation game.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright.mechanism._weights import IDLE_LEVERAGE, Factors, Solution
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def shares_of(weights: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OptimalWeights:
+class OptimalWeights(Shown):
     """The weights that maximise the designer's surplus, and what to know before using them.
 
     Attributes
@@ -152,7 +153,7 @@ class OptimalWeights:
         """Axes on which v* asks for negative effort."""
         return tuple(int(k) for k in np.flatnonzero(self.effort < -ROUNDING * np.abs(self.effort).max()))
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         largest = np.argsort(-np.abs(self.weights), kind="stable")[:ITEMS_SHOWN]
         shares = self.shares
         state = f"  negative weights {self.negative_share:.1%}, condition at most {self.condition_bound:.3g},"
@@ -160,15 +161,15 @@ class OptimalWeights:
             at = ", ".join(f"{name} on {int(held.sum())}" for name, held in self.binding.items())
             state = f"  efficiency {self.efficiency:.4f}, {self.status}, binding: {at},"
         gap = f", at most {self.gap_bound:.3g} below the best" if self.gap_bound else ""
-        lines = [
-            f"Optimal weights of {self.weights.size} items at risk aversion {self.risk_aversion:g}",
+        yield Headline(f"Optimal weights of {self.weights.size} items at risk aversion {self.risk_aversion:g}")
+        yield (
             f"  surplus {self.surplus:.6g} = first-best {self.first_best:.6g}"
-            f" - misdirection {self.misdirection:.6g} - risk {self.risk:.6g}{gap}",
-            f"{state} residual {self.residual:.1e} ({self.method})",
-            *(f"  {item_name(self.item_names, int(i)):<32} {shares[i]:>10.4%}" for i in largest),
-            *(f"  ! {warning}" for warning in self.warnings),
-        ]
-        return "\n".join(lines)
+            f" - misdirection {self.misdirection:.6g} - risk {self.risk:.6g}{gap}"
+        )
+        yield f"{state} residual {self.residual:.1e} ({self.method})"
+        rows = [(item_name(self.item_names, int(i)), f"{shares[i]:.4%}") for i in largest]
+        yield ShownTable(("item", "share"), rows, self.weights.size - ITEMS_SHOWN)
+        yield from (f"  ! {warning}" for warning in self.warnings)
 
     def to_frame(self) -> pl.DataFrame:
         """One row an item: item, weight, share, negative, undetermined."""
@@ -201,7 +202,7 @@ class OptimalWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemeResult:
+class SchemeResult(Shown):
     """What a direction of weights is worth at its own best scale.
 
     ``efficiency`` is S(s u) / S(v*) in [0, 1], NaN where A'w = 0; ``alignment`` is the sign of u'Mw beyond
@@ -223,9 +224,9 @@ class SchemeResult:
         """Whether rewarding this score at any positive scale lowers welfare."""
         return self.alignment < 0
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         note = "; rewarding this score lowers welfare" if self.lowers_welfare else ""
-        return f"{self.name or 'scheme'}: efficiency {self.efficiency:.4f} at scale {self.best_scale:.4g}{note}"
+        yield f"{self.name or 'scheme'}: efficiency {self.efficiency:.4f} at scale {self.best_scale:.4g}{note}"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields and ``lowers_welfare``, in types that JSON knows."""
@@ -234,7 +235,7 @@ class SchemeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Shown):
     """The curvature C = c0 I that makes the lab spend the stated budget.
 
     ``c0`` in reward per dollar^2, the ``rule`` that fixed it, and ``why`` in one sentence.
@@ -250,7 +251,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RiskSweep:
+class RiskSweep(Shown):
     """The optimum and each scheme's efficiency over a range of risk aversions.
 
     Arrays are (R,), one entry a risk aversion; ``efficiency``, ``scheme_surplus`` and ``alignment`` have one
@@ -266,12 +267,12 @@ class RiskSweep:
     scheme_surplus: dict[str, FloatArray]
     alignment: dict[str, int]
 
-    def __str__(self) -> str:
-        lines = [f"{'r':>10} {'S(v*)':>12} " + " ".join(f"{name:>12}" for name in self.efficiency)]
-        for i, r in enumerate(self.risk_aversions):
-            values = " ".join(f"{column[i]:>12.4f}" for column in self.efficiency.values())
-            lines.append(f"{r:>10.4g} {self.surplus[i]:>12.6g} {values}".rstrip())
-        return "\n".join(lines)
+    def _told(self) -> Iterable[ShownPart]:
+        rows = [
+            (f"{r:.4g}", f"{self.surplus[i]:.6g}", *(f"{column[i]:.4f}" for column in self.efficiency.values()))
+            for i, r in enumerate(self.risk_aversions)
+        ]
+        yield ShownTable(("r", "S(v*)", *self.efficiency), rows)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a risk aversion and scheme: r, scheme, efficiency, surplus, optimum_surplus, alignment."""

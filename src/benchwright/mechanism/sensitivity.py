@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright.errors import UsageError
 from benchwright.mechanism import _sensitivity as numbers
 from benchwright.mechanism.aggregation import optimal_weights
@@ -24,7 +25,7 @@ ITEMS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightSensitivity:
+class WeightSensitivity(Shown):
     """Derivatives of the weights v* without constraints, and of their shares, each with all else held.
 
     C is held: in reward per dollar^2 it is not calibrated again. What moves, the name of its derivative, its unit:
@@ -58,18 +59,20 @@ class WeightSensitivity:
     residual: float
     risk_aversion: float
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         top = np.argsort(-np.abs(self.weights), kind="stable")[:ITEMS_SHOWN]
-        lines = [
+        yield Headline(
             f"Sensitivity of {self.weights.size} shares at risk aversion {self.risk_aversion:g},"
-            f" residual {self.residual:.1e}",
-            " ".join(["  item".ljust(34), *(f"{name:>12}" for name in ("share", *self.of_shares))]),
+            f" residual {self.residual:.1e}"
+        )
+        rows = [
+            (
+                item_name(self.item_names, int(i)),
+                *(f"{values[i]:.4g}" for values in (self.shares, *self.of_shares.values())),
+            )
+            for i in top
         ]
-        for i in top:
-            values = [self.shares[i], *(moved[i] for moved in self.of_shares.values())]
-            name = f"  {item_name(self.item_names, int(i))}"
-            lines.append(" ".join([name.ljust(34), *(f"{value:>12.4g}" for value in values)]))
-        return "\n".join(lines)
+        yield ShownTable(("item", "share", *self.of_shares), rows, self.weights.size - ITEMS_SHOWN)
 
     def to_frame(self) -> pl.DataFrame:
         """One row an item: item, weight, share, and of each name the derivatives weight_NAME and share_NAME."""

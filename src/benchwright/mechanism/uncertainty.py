@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright.errors import UsageError
 from benchwright.estimating._resampling import tail_count
 from benchwright.mechanism import _uncertainty as kernel
@@ -96,7 +97,7 @@ class WeightSpread:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemeUncertainty:
+class SchemeUncertainty(Shown):
     """One scheme at one risk aversion over the draws.
 
     ``efficiency`` is that of the point estimate, ``efficiency_median`` of the draws. ``aligned`` is the part of the
@@ -124,8 +125,8 @@ class SchemeUncertainty:
         """Sign and standing in one phrase; see the module for the rules."""
         return f"{self.sign}; {self.standing}" if self.sign != UNDEFINED else UNDEFINED
 
-    def __str__(self) -> str:
-        return (
+    def _told(self) -> Iterable[ShownPart]:
+        yield (
             f"{self.name}: efficiency {self.efficiency:.4f} [{self.efficiency_lo:.4f}, {self.efficiency_hi:.4f}] "
             f"at r = {self.risk_aversion:g}; {self.verdict}"
         )
@@ -136,7 +137,7 @@ class SchemeUncertainty:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightUncertainty:
+class WeightUncertainty(Shown):
     """Weights and schemes over draws of the game.
 
     Attributes
@@ -174,13 +175,13 @@ class WeightUncertainty:
         """Names of the schemes."""
         return tuple(dict.fromkeys(one.name for one in self.schemes))
 
-    def __str__(self) -> str:
-        lines = [f"Weights over {self.replicates} draws, intervals of level {self.level:g}"]
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"Weights over {self.replicates} draws, intervals of level {self.level:g}")
         for name, spread in self.spreads.items():
             stay = f"{spread.top_overlap:.0%} of the {spread.top} heaviest items stay, " if spread.top else ""
             above, below = int((spread.lo > 0).sum()), int((spread.hi < 0).sum())
-            lines.append(f"  {name}: {stay}intervals of {above} weights lie above 0, of {below} below")
-        return "\n".join([*lines, *(f"  {self.scheme(name)}" for name in self.names)])
+            yield f"  {name}: {stay}intervals of {above} weights lie above 0, of {below} below"
+        yield from (f"  {self.scheme(name)}" for name in self.names)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a scheme and risk aversion: the fields of ``SchemeUncertainty`` and ``verdict``."""

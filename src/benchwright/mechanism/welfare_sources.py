@@ -7,7 +7,7 @@ technology, noise, risk aversion and curvature stay, so what moves is the weight
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray, finite_array
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright.choices import WelfareSourceChoice
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.item_tables import ITEM
@@ -35,7 +36,7 @@ Standing = Literal["heavy", "light", "depends"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WelfareSource:
+class WelfareSource(Shown):
     """A table of item values and how to read it as welfare.
 
     Parameters
@@ -110,7 +111,7 @@ def read_welfare_sources(choices: Mapping[str, WelfareSourceChoice]) -> dict[str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WelfarePath:
+class WelfarePath(Shown):
     """The optimal weights under several values of items: along a mixture of two sources, then under each other one.
 
     Attributes
@@ -155,17 +156,16 @@ class WelfarePath:
         found: list[Standing] = ["heavy" if up else "depends" for up in heavy]
         return tuple("light" if down else one for one, down in zip(found, light, strict=True))
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         counts = {kind: self.standing.count(kind) for kind in ("heavy", "light", "depends")}
-        lines = [
+        yield Headline(
             f"Weights from {self.first} to {self.second}, at the {int(self.helped.sum())} of {len(self.points)} points "
             f"where some help: {counts['heavy']} items heavier than uniform at every one, {counts['light']} lighter, "
             f"{counts['depends']} depend on the source"
-        ]
+        )
         for p, point in enumerate(self.points):
             values = ", ".join(f"{name} {values[p]:.4f}" for name, values in self.efficiency.items())
-            lines.append(f"  {point}: {values}" if values else f"  {point}")
-        return "\n".join(lines)
+            yield f"  {point}: {values}" if values else f"  {point}"
 
     def to_frame(self) -> pl.DataFrame:
         """One row a point and scheme: point, mixture, scheme, efficiency, alignment."""

@@ -18,6 +18,8 @@ import polars as pl
 
 from benchwright import __version__
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
+from benchwright._words import count
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.discover import Found, discover
 from benchwright.logs.record import ReadOptions
@@ -31,20 +33,29 @@ from benchwright.panel.identity import (
     score_cells,
     twin_notes,
 )
+from benchwright.panel.names import counted
 from benchwright.panel.reading import Progress, read_missing
 from benchwright.panel.store import SCHEMA_VERSION, Part, fault_table, load_part, run_table, unit_key
 
 MANIFEST = "manifest.json"
+FAULTS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class Ingested(Shown):
     """What an ingest did: counts, faults and notes, for the summary on a screen."""
 
     panel: Path
     counts: dict[str, int]
     faults: tuple[Fault, ...]
     notes: tuple[str, ...]
+
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"Panel {self.panel.name}: {counted(self.counts)}")
+        yield from (str(fault) for fault in self.faults[:FAULTS_SHOWN])
+        if len(self.faults) > FAULTS_SHOWN:
+            yield f"and {count(len(self.faults) - FAULTS_SHOWN, 'more fault')}"
+        yield from self.notes
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-safe values."""
@@ -146,7 +157,7 @@ def _finish(panel: Path, parts: list[Part], found: Found, options: ReadOptions, 
         raise DataError(
             f"nothing could be read: no item rows and no scores{f' ({why})' if why else ''}",
             faults=faults,
-            hint="the formats that are read are listed in docs/log-formats.md",
+            hint="the formats that are read are listed in docs/reference/log-formats.md",
         )
     counts = {
         "units": len(parts),

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from benchwright._words import shown as shown
 from benchwright.errors import UsageError
-
-
-def shown(text: str) -> str:
-    """Return a text with escapes for what is not printable: a line break in a name begins no line of its own.
-
-    >>> shown("a\\n5 items left out")
-    'a\\\\n5 items left out'
-    """
-    return text if text.isprintable() else "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
@@ -25,6 +17,15 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     """
     every = [shown(str(name)) for name in names]
     return ", ".join(every[:most]) + (f" and {len(every) - most:,} more" if len(every) > most else "")
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return the counts of a panel in words, without those that are 0.
+
+    >>> counted({"runs": 2000, "cells_left_out": 3, "faults": 0})
+    'runs 2,000, cells left out 3'
+    """
+    return ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in counts.items() if n)
 
 
 def matching(what: str, names: Sequence[str], patterns: str | Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,19 +11,22 @@ import polars as pl
 
 from benchwright._csv import inert
 from benchwright._json import json_safe
+from benchwright._shown import ROWS, Headline, Shown, ShownPart, frame_table
 from benchwright.errors import DataError, UsageError
 from benchwright.logs.record import KINDS
 from benchwright.panel.derived import checked, derived_rows, possible
+from benchwright.panel.names import counted
 from benchwright.panel.opening import read_manifest
 
 Repeated = Literal["latest", "first", "mean", "error"]
 IDENTITY = ("model", "revision", "seed", "step", "axis", "dose", "dose_unit", "setting", "run_name")
 TABLES = ("rows", "derived", "choices", "scores", "items")
+PRINTED = 200  # rows of a table
 ITEM_KEY = ("part", "run", "task", "doc_id", "filter", "metric", "repeat")
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Shown):
     """A panel on disk. ``manifest`` is its manifest.json; frames are lazy and read what they need."""
 
     path: Path
@@ -41,6 +44,15 @@ class Panel:
             The panel is damaged.
         """
         return cls(Path(path), read_manifest(Path(path)))
+
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"Panel {self.path.name}: {counted(self.manifest['counts'])}")
+        yield frame_table(self._coverage(), rows=ROWS)
+        left_out = self._left_out()
+        if left_out.height:
+            yield Headline("Left out")
+            yield frame_table(left_out, rows=ROWS)
+        yield from self.manifest["notes"]
 
     def runs(self) -> pl.DataFrame:
         """Return one row per run."""
@@ -154,12 +166,12 @@ class Panel:
 
     def coverage(self) -> str:
         """Return the coverage per model and task as a table: items scored, of all items of the task, failed."""
-        return printed(self._coverage())
+        return "\n".join(frame_table(self._coverage(), rows=PRINTED).lines())
 
     def left_out(self) -> str:
         """Return the cells that the policy leaves out, and why, as a table."""
         table = self._left_out()
-        return printed(table) if table.height else "no run is left out"
+        return "\n".join(frame_table(table, rows=PRINTED).lines()) if table.height else "no run is left out"
 
     def export(self, table: str, path: str | Path) -> None:
         """Write one of ``TABLES`` as one Parquet or CSV file, whole or not at all."""
@@ -239,11 +251,3 @@ class Panel:
             if unit.get(kind)
             for file in self._of_part(kind, unit["part"])
         ]
-
-
-def printed(table: pl.DataFrame, rows: int = 200) -> str:
-    """Return a table as text for a screen, without columns that say nothing."""
-    told = [name for name in table.columns if table[name].null_count() < table.height]
-    with pl.Config(tbl_rows=rows, tbl_cols=-1, tbl_width_chars=220, fmt_str_lengths=60, float_precision=4) as config:
-        config.set_tbl_hide_dataframe_shape(True).set_tbl_hide_column_data_types(True)
-        return str(table.select(told))

@@ -17,7 +17,7 @@ interval counts the entries that are better, and worse, beyond doubt: paired z-t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,9 +27,10 @@ from scipy import stats
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Shown, ShownPart, frame_table
 from benchwright.errors import DataError, UsageError
 from benchwright.panel.item_values import Errors, IntArray, collect_values
-from benchwright.panel.panel import Panel, Repeated, printed
+from benchwright.panel.panel import Panel, Repeated
 
 FEW_CLUSTERS = 30
 Missing = Literal["intersect", "renormalise", "refuse"]
@@ -37,7 +38,7 @@ Mean = Literal["micro", "macro"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoreTable:
+class ScoreTable(Shown):
     """Entries with their scores.
 
     ``frame``: entry, n_items, n_tasks, coverage, n_error, n_unscored, micro, micro_se, macro, macro_se, rank,
@@ -50,11 +51,11 @@ class ScoreTable:
     policy: dict[str, Any]
     notes: tuple[str, ...]
 
-    def __str__(self) -> str:
-        lines = [printed(self.frame, rows=-1)]
-        lines.append("metric: " + ", ".join(sorted({*self.metrics.values()})))
-        lines.append("policy: " + ", ".join(f"{key} {value}" for key, value in self.policy.items()))
-        return "\n".join([*lines, *self.notes])
+    def _told(self) -> Iterable[ShownPart]:
+        yield frame_table(self.frame)
+        yield "metric: " + ", ".join(sorted({*self.metrics.values()}))
+        yield "policy: " + ", ".join(f"{key} {value}" for key, value in self.policy.items())
+        yield from self.notes
 
     def to_frame(self) -> pl.DataFrame:
         """Return the table."""
@@ -74,7 +75,7 @@ class ScoreTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Shown):
     """First entry minus second on the items that both have.
 
     ``mcnemar_p`` is NaN unless all values are 0 or 1 and no two items share a cluster.

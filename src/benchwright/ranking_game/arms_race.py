@@ -8,6 +8,7 @@ where curves cross and less capable developers score higher with nobody spending
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _arms_race as numbers
 from benchwright.ranking_game import _central_path as search
@@ -30,7 +32,7 @@ TARGET = 1e-5  # exploitability, part of the top reward gap, at which the search
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ArmsRace:
+class ArmsRace(Shown):
     """Mixed play of a ranking game; developers as given.
 
     Attributes
@@ -68,20 +70,22 @@ class ArmsRace:
     steps: int
     notes: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         game = self.game
-        lines = [
+        yield Headline(
             f"Arms race of {game.n} developers at tune-before-test level {game.tune_before_test:g} ({self.method}): "
-            f"exploitability {self.exploitability:.2g}" + (f", {self.off_grid:.2g} within cells" if self.cells else ""),
+            f"exploitability {self.exploitability:.2g}" + (f", {self.off_grid:.2g} within cells" if self.cells else "")
+        )
+        yield (
             f"  expected spend {self.spend.sum():.4g}, wrong order {self.wrong_order:.4g}, wrong first "
-            f"{self.wrong_top:.4g}, Kendall tau {self.kendall_tau:.4g}",
-        ]
-        lines += [
-            f"  {game.name(int(i)):<24} spend {self.spend[i]:>10.4g}  payoff {self.payoff[i]:>10.4g}  stays "
-            f"{self.stays[i]:>7.4f}"
+            f"{self.wrong_top:.4g}, Kendall tau {self.kendall_tau:.4g}"
+        )
+        rows = [
+            (game.name(int(i)), f"{self.spend[i]:.4g}", f"{self.payoff[i]:.4g}", f"{self.stays[i]:.4f}")
             for i in game.order
         ]
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+        yield ShownTable(("developer", "spend", "payoff", "stays"), rows)
+        yield from (f"  {note}" for note in self.notes)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a developer: developer, spend, payoff, stays."""
@@ -125,8 +129,9 @@ def arms_race(game: RankingGame, *, cells: int = 200, target: float = TARGET, cl
     >>> print(arms_race(game))
     Arms race of 2 developers at tune-before-test level 0 (closed form): exploitability 0
       expected spend 0.5, wrong order 0.375, wrong first 0.375, Kendall tau 0.25
-      a                        spend      0.125  payoff        0.5  stays  0.5000
-      b                        spend      0.375  payoff          0  stays  0.5000
+      developer  spend  payoff   stays
+      a          0.125     0.5  0.5000
+      b          0.375       0  0.5000
       costs strictly increase from 0
       curves strictly increase
     """

@@ -7,7 +7,7 @@ least linear. Which results lose their ground with a violated assumption is list
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from benchwright._check import FloatArray, non_negative
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import percent
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _assumptions as numbers
@@ -71,7 +72,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Assumptions:
+class Assumptions(Shown):
     """What ``check_assumptions`` found, on efforts [0, effort_max].
 
     ``checks`` holds one entry an assumption, ``results`` one a result that needs some of them, ``draws`` the number of
@@ -88,21 +89,18 @@ class Assumptions:
         """The check of ``C1``, ``C2``, ``C3`` or of one of the costs' assumptions."""
         return next(check for check in self.checks if check.assumption == assumption)
 
-    def __str__(self) -> str:
-        lines = [f"Assumptions for efforts from 0 to {self.effort_max:g}"]
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"Assumptions for efforts from 0 to {self.effort_max:g}")
         for check in self.checks:
             sure = "" if check.verdict == "violated" else f" ({check.proof})"
             drawn = f"; violated in {percent(check.share)} of {self.draws} draws" if np.isfinite(check.share) else ""
-            lines.append(f"  {TITLES[check.assumption]}: {check.verdict}{sure}: {check.reason}{drawn}")
-            lines += [f"    {self.words(check.assumption, violation)}" for violation in check.violations[:SHOWN]]
+            yield f"  {TITLES[check.assumption]}: {check.verdict}{sure}: {check.reason}{drawn}"
+            yield from (f"    {self.words(check.assumption, violation)}" for violation in check.violations[:SHOWN])
             if check.count > SHOWN:
-                lines.append(f"    and {check.count - SHOWN:,} smaller ones")
-        lines += [
-            f"  not to be relied on: {one.result}, without {', '.join(one.missing)}"
-            for one in self.results
-            if one.verdict != "holds"
-        ]
-        return "\n".join(lines)
+                yield f"    and {check.count - SHOWN:,} smaller ones"
+        for one in self.results:
+            if one.verdict != "holds":
+                yield f"  not to be relied on: {one.result}, without {', '.join(one.missing)}"
 
     def words(self, assumption: str, violation: Violation) -> str:
         """One violation in words."""

@@ -8,6 +8,7 @@ back, the moves since then are a cycle.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright.errors import UsageError
 from benchwright.ranking_game.game import RankingGame
 
@@ -37,7 +39,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BestReplies:
+class BestReplies(Shown):
     """Moves from a profile on, and how they ended.
 
     ``ended`` is "rest" (nobody gains), "cycle" (the moves from ``cycle_start`` on repeat) or "cap" (stopped).
@@ -55,20 +57,21 @@ class BestReplies:
         """The moves that repeat."""
         return () if self.cycle_start is None else self.moves[self.cycle_start :]
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         told = {
             "rest": f"nobody gains any more after {len(self.moves)} moves",
             "cycle": f"after {self.cycle_start} moves a cycle of {len(self.cycle)}",
             "cap": f"stopped after {len(self.moves)} moves",
         }[self.ended]
-        shown = (self.cycle if self.cycle else self.moves)[:MOVES_SHOWN]
-        lines = [
+        moves = self.cycle if self.cycle else self.moves
+        yield Headline(f"Best replies: {told}")
+        yield from (
             f"  {self.game.name(move.developer)} to effort {move.effort:.4g}, score {move.score:.4g}, "
             f"rank {move.rank}, gains {move.gain:.4g}"
-            for move in shown
-        ]
-        more = len(self.cycle if self.cycle else self.moves) - len(shown)
-        return "\n".join([f"Best replies: {told}", *lines, *([f"  ... and {more} more"] if more else [])])
+            for move in moves[:MOVES_SHOWN]
+        )
+        if len(moves) > MOVES_SHOWN:
+            yield f"  ... and {len(moves) - MOVES_SHOWN} more"
 
     def to_frame(self) -> pl.DataFrame:
         """One row a move: developer, effort, score, rank, gain, whether it is part of the cycle."""

@@ -12,7 +12,7 @@ stand as in the fit; a tie counts as half when draws say how sure the order is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray, non_negative
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import percent
 from benchwright.errors import UsageError
 from benchwright.panel.names import listed
@@ -37,7 +38,7 @@ ORDER_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CapabilityOrder:
+class CapabilityOrder(Shown):
     """An order of capability.
 
     Attributes
@@ -100,16 +101,18 @@ class CapabilityOrder:
             "given": "the order that was given",
         }[self.rule]
 
-    def __str__(self) -> str:
-        lines = [f"Order of capability by {self.words}: {listed((self.names[i] for i in self.order), ORDER_SHOWN)}"]
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(
+            f"Order of capability by {self.words}: {listed((self.names[i] for i in self.order), ORDER_SHOWN)}"
+        )
         if self.draws:
             weakest = int(np.argmin(self.above))
             pair = [self.names[self.order[weakest + k]] for k in (0, 1)]
-            lines.append(
+            yield (
                 f"  same order in {percent(self.whole)} of {self.draws} draws, mean Kendall tau {self.kendall_tau:.3f};"
                 f" least sure: {pair[0]} above {pair[1]}, {percent(float(self.above[weakest]))}"
             )
-        return "\n".join(lines + [f"  {note}" for note in self.notes])
+        yield from (f"  {note}" for note in self.notes)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a place: place (from 1), developer, value, above_next (share of draws; null for the last)."""

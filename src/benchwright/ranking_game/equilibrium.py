@@ -5,8 +5,8 @@ earns R_i; one exists exactly if no jump pays, over all pairs j < i in the order
 
     c_i(ereq_ij) >= R_j - R_i,   ereq_ij = inf{e : v_i(Delta + e) > v_j(Delta + e0)}.
 
-Proof and conditions: docs/ranking-game.md. Where a condition fails, the verdict is "undecided", unless the profile at
-which everybody spends its own free effort can be shown to be an equilibrium.
+Proof and conditions: docs/explanation/ranking-game.md. Where a condition fails, the verdict is "undecided",
+unless the profile at which everybody spends its own free effort can be shown to be an equilibrium.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright._words import count
 from benchwright.ranking_game.costs import FunctionCosts
 from benchwright.ranking_game.forms import FunctionCurves, IntArray
@@ -62,7 +63,7 @@ class Overtake:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GameSolution:
+class GameSolution(Shown):
     """What ``solve`` found.
 
     Attributes
@@ -120,25 +121,28 @@ class GameSolution:
             record["jump"] |= {"effort": json_safe(self.jump_effort), "gain": json_safe(self.jump_gain)}
         return record
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         game = self.game
         verdict = {"exists": "exists", "none": "does not exist", "undecided": "is not decided"}[self.pure_equilibrium]
         unique = {True: ", unique", False: ", not unique", None: ""}[self.unique]
-        shown = _listed(game, self.published_order)
-        lines = [
-            f"Ranking game of {game.n} developers at tune-before-test level {game.tune_before_test:g}",
-            f"  a pure equilibrium {verdict}{unique}: {self.reason}",
-            f"  published order: {shown}; largest gain by deviating {self.max_regret:.3g}",
-            f"  {'rank':>6} {'required effort':>16} {'cost':>12} {'reward gap':>12}  pays  developer",
-        ]
-        lines += [
-            f"  {row.rank:>6} {row.required_effort:>16.6g} {row.cost:>12.6g} {row.reward_gap:>12.6g}  "
-            f"{ {True: 'yes', False: 'no', None: '?'}[row.pays]:<4}  {game.name(row.developer)}"
+        order = _listed(game, self.published_order)
+        yield Headline(f"Ranking game of {game.n} developers at tune-before-test level {game.tune_before_test:g}")
+        yield f"  a pure equilibrium {verdict}{unique}: {self.reason}"
+        yield f"  published order: {order}; largest gain by deviating {self.max_regret:.3g}"
+        rows = [
+            (
+                str(row.rank),
+                f"{row.required_effort:.6g}",
+                f"{row.cost:.6g}",
+                f"{row.reward_gap:.6g}",
+                {True: "yes", False: "no", None: "?"}[row.pays],
+                game.name(row.developer),
+            )
             for row in self.just_overtake[:RANKS_SHOWN]
         ]
-        if len(self.just_overtake) > RANKS_SHOWN:
-            lines.append(f"  and {count(len(self.just_overtake) - RANKS_SHOWN, 'rank')} more")
-        return "\n".join([*lines, *(f"  ! {note}" for note in self.notes)])
+        heads = ("rank", "required effort", "cost", "reward gap", "pays", "developer")
+        yield ShownTable(heads, rows, len(self.just_overtake) - RANKS_SHOWN)
+        yield from (f"  ! {note}" for note in self.notes)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a rank from 2 on: the fields of ``Overtake``, with names."""

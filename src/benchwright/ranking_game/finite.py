@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright.errors import UsageError
 from benchwright.ranking_game._mixed import contest_equilibrium, extreme_equilibria
 from benchwright.ranking_game.game import TIE_RULES, TieRule, developer_name
@@ -28,7 +29,7 @@ Row = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteGame:
+class FiniteGame(Shown):
     """Developers who choose among a few effort levels each; the higher score ranks first.
 
     Parameters
@@ -145,7 +146,7 @@ class MixedEquilibrium:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FiniteSolution:
+class FiniteSolution(Shown):
     """What ``solve_finite`` found; every profile was checked again from the definition.
 
     Where there is no pure equilibrium ``cycle`` holds the profiles that best replies go round in, and ``path`` those
@@ -164,29 +165,29 @@ class FiniteSolution:
     def _efforts(self, levels: Sequence[int]) -> list[float]:
         return [float(self.game.efforts[i][level]) for i, level in enumerate(levels)]
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         game = self.game
-        head = f"Finite ranking game of {game.n} developers, {self.profiles:,} profiles, exact arithmetic (tolerance 0)"
-        lines = [head]
-        lines += [
-            f"  ({', '.join(map(str, e.efforts))}): a pure equilibrium, {'strict' if e.strict else 'weak'};"
-            f" payoffs {', '.join(map(str, e.payoffs))}"
-            for e in self.pure
-        ]
+        yield Headline(
+            f"Finite ranking game of {game.n} developers, {self.profiles:,} profiles, exact arithmetic (tolerance 0)"
+        )
+        for e in self.pure:
+            yield (
+                f"  ({', '.join(map(str, e.efforts))}): a pure equilibrium, {'strict' if e.strict else 'weak'};"
+                f" payoffs {', '.join(map(str, e.payoffs))}"
+            )
         if not self.pure:
             steps = " -> ".join(f"({', '.join(f'{x:g}' for x in self._efforts(p))})" for p in self.cycle)
-            lines.append(f"  no pure equilibrium: best replies go round {steps}")
+            yield f"  no pure equilibrium: best replies go round {steps}"
         for found in self.mixed or ():
             if any(0 < share < 1 for row in found.strategies for share in row):
                 told = ", ".join(
                     f"{game.name(i)} ({', '.join(map(str, row))})" for i, row in enumerate(found.strategies)
                 )
-                lines.append(f"  mixed: {told}; payoffs {', '.join(map(str, found.payoffs))}")
+                yield f"  mixed: {told}; payoffs {', '.join(map(str, found.payoffs))}"
         if self.mixed is None:
-            lines.append("  mixed equilibria are enumerated for two developers with few levels only")
+            yield "  mixed equilibria are enumerated for two developers with few levels only"
         elif not self.all_mixed:
-            lines.append("  there may be more mixed equilibria: with so many levels they are not enumerated")
-        return "\n".join(lines)
+            yield "  there may be more mixed equilibria: with so many levels they are not enumerated"
 
     def to_frame(self) -> pl.DataFrame:
         """One row a pure equilibrium and developer: equilibrium, developer, effort, payoff, strict."""

@@ -3,7 +3,7 @@
 Developer i has capability theta_i and spends e_i >= 0 on the benchmark after the designer has tuned every model by the
 same Delta (tune-before-test, TbT). Its score is v_i(Delta + e_i), its payoff R_rank(i) - c_i(e_i). Ties in the score go
 to the more capable developer, or share the rewards of their ranks. Model: Chen, Zhang and Hardt, arXiv 2603.08371, with
-the corrections of docs/ranking-game.md.
+the corrections of docs/explanation/ranking-game.md.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from benchwright._check import FloatArray, finite_array, non_negative
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.ranking_game.costs import Costs, PowerCosts
 from benchwright.ranking_game.forms import Curves, IntArray
@@ -29,7 +30,7 @@ def developer_name(names: tuple[str, ...] | None, position: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class RankingGame:
+class RankingGame(Shown):
     """Score curves, rewards and costs of n developers.
 
     Parameters

@@ -1,7 +1,7 @@
 """The least margin over tuning: how far the jump that comes closest to paying is from paying, by level Delta.
 
 Where no jump pays from free effort that profile is a pure equilibrium, whatever the order of its scores; where one pays
-there is none, under the criterion's conditions (docs/ranking-game.md).
+there is none, under the criterion's conditions (docs/explanation/ranking-game.md).
 
 The least margin of a draw is the least of many noisy ones, so draws lie low: their band and their share of pure
 equilibria err on the side of caution (see ``threshold_draws``).
@@ -9,13 +9,14 @@ equilibria err on the side of caution (see ``threshold_draws``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchwright._check import FloatArray
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright._words import percent
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _tuning as numbers
@@ -30,7 +31,7 @@ PAIRS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarginOverTuning:
+class MarginOverTuning(Shown):
     """The least margin, cost less reward gap, over all pairs with a reward gap, at D levels of tuning.
 
     Below 0 no pure equilibrium exists at that level. ``developer`` and ``over`` are the pair that attains it, ``cost``
@@ -52,14 +53,21 @@ class MarginOverTuning:
     level: float
     draws: int
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         name = self.game.name
-        lines = ["Least margin over pairs (cost less reward gap), by level of common tuning"]
-        for d, delta in enumerate(self.deltas):
-            pair = f"{name(int(self.developer[d]))} over {name(int(self.over[d]))}"
-            drawn = f"; pure equilibrium in {percent(float(self.share_exists[d]))} of draws" if self.draws else ""
-            lines.append(f"  {delta:>10g}  {self.margin[d]:>12.4g}  {pair}{drawn}")
-        return "\n".join(lines)
+        yield Headline("Least margin over pairs (cost less reward gap), by level of common tuning")
+        heads = ["level", "margin", "developer", "over"] + (["pure equilibrium in draws"] if self.draws else [])
+        rows = [
+            (
+                f"{delta:g}",
+                f"{self.margin[d]:.4g}",
+                name(int(self.developer[d])),
+                name(int(self.over[d])),
+                *([percent(float(self.share_exists[d]))] if self.draws else []),
+            )
+            for d, delta in enumerate(self.deltas)
+        ]
+        yield ShownTable(heads, rows)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a level: delta, margin, developer, over, cost, gap, exists, low, high, share_exists."""

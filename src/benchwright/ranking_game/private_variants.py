@@ -8,6 +8,7 @@ resampled.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,8 @@ from scipy.stats import norm
 
 from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright._json import json_safe
+from benchwright._shown import Shown, ShownPart, ShownTable
 from benchwright.errors import DataError, UsageError
-from benchwright.panel.names import shown
 from benchwright.ranking_game.input_columns import ITEM_SUBMISSIONS, SUBMISSIONS
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def panel_lift(scores: Any, *, rng: np.random.Generator, replicates: int = 2000)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariantReport:
+class VariantReport(Shown):
     """Best and mean of each developer's submissions, and what luck explains; developers by their best public score.
 
     Attributes
@@ -140,15 +141,16 @@ class VariantReport:
         """Developers in the order of the mean over their submissions."""
         return tuple(self.developers[int(i)] for i in np.argsort(-self.mean, kind="stable"))
 
-    def __str__(self) -> str:
-        lines = [f"{'developer':<20} {'variants':>8} {'best':>8} {'mean':>8} {'luck':>8} {'lead':>8}  explained by"]
+    def _told(self) -> Iterable[ShownPart]:
+        rows = []
         for i, name in enumerate(self.developers):
             told = "" if self.explained_by[i] is None else f"{self.explained_by[i]} variants"
             lead = "" if np.isnan(self.lead[i]) else f"{self.lead[i]:.4f}"
-            figures = " ".join(f"{part[i]:>8.4f}" for part in (self.best, self.mean, self.lift))
-            lines.append(f"{shown(name):<20} {self.variants[i]:>8} {figures} {lead:>8}  {told}".rstrip())
-        order = ", ".join(map(shown, self.by_mean))
-        return "\n".join([*lines, f"order by mean: {order}", *(f"  {note}" for note in self.notes)])
+            figures = (f"{part[i]:.4f}" for part in (self.best, self.mean, self.lift))
+            rows.append((name, str(self.variants[i]), *figures, lead, told))
+        yield ShownTable(("developer", "variants", "best", "mean", "luck", "lead", "explained by"), rows)
+        yield f"order by mean: {', '.join(self.by_mean)}"
+        yield from (f"  {note}" for note in self.notes)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a developer."""

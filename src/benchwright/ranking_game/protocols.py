@@ -7,6 +7,7 @@ Intervals resample models; copies of one model count as tied in both tasks, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ from scipy.stats import false_discovery_control, norm, rankdata
 
 from benchwright._check import FloatArray
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright.errors import DataError, UsageError
-from benchwright.panel.names import shown
 from benchwright.ranking_game import _agreement as numbers
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class ScoreTables:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProtocolComparison:
+class ProtocolComparison(Shown):
     """How two protocols rank models; pairs are (direct, train-before-test).
 
     Attributes
@@ -132,24 +133,28 @@ class ProtocolComparison:
     replicates: int
     notes: tuple[str, ...]
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         low, high = self.gain_interval
         moves = np.argsort(-np.abs(self.move), kind="stable")[:MOVES_SHOWN]
-        lines = [
-            f"{len(self.models)} models on {len(self.tasks)} tasks, direct and after common tuning",
+        yield Headline(f"{len(self.models)} models on {len(self.tasks)} tasks, direct and after common tuning")
+        yield (
             f"  mean pairwise Kendall tau-b {self.tau[0]:.4f} -> {self.tau[1]:.4f}, "
-            f"gain {self.gain:.4f} [{low:.4f}, {high:.4f}]",
-            f"  first component {self.shares[0, 0]:.4f} -> {self.shares[1, 0]:.4f} of the variance",
-            f"  order turned beyond noise: {self.reversals:,} of {self.testable:,} pairs of models and tasks",
-            *(
-                f"  {shown(self.models[int(i)]):<40} rank {self.rank[i, 0]:g} -> {self.rank[i, 1]:g} "
-                f"(move {self.move[i]:+g} [{self.move_interval[i, 0]:g}, {self.move_interval[i, 1]:g}])"
-                for i in moves
-            ),
+            f"gain {self.gain:.4f} [{low:.4f}, {high:.4f}]"
+        )
+        yield f"  first component {self.shares[0, 0]:.4f} -> {self.shares[1, 0]:.4f} of the variance"
+        yield f"  order turned beyond noise: {self.reversals:,} of {self.testable:,} pairs of models and tasks"
+        rows = [
+            (
+                self.models[int(i)],
+                f"{self.rank[i, 0]:g} -> {self.rank[i, 1]:g}",
+                f"{self.move[i]:+g} [{self.move_interval[i, 0]:g}, {self.move_interval[i, 1]:g}]",
+            )
+            for i in moves
         ]
+        yield ShownTable(("model", "rank", "move"), rows)
         if self.dropped_tasks:
-            lines.append(f"  not every model has a score on {', '.join(map(shown, self.dropped_tasks))}: left out here")
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+            yield f"  not every model has a score on {', '.join(self.dropped_tasks)}: left out here"
+        yield from (f"  {note}" for note in self.notes)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a model: ranks, move, interval."""

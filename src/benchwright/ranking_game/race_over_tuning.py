@@ -7,7 +7,7 @@ that stops all spending can publish a wrong order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from benchwright._check import FloatArray, finite_array
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright.errors import UsageError
 from benchwright.ranking_game.arms_race import TARGET, arms_race
 from benchwright.ranking_game.equilibrium import GameSolution, Verdict, solve
@@ -28,7 +29,7 @@ OPEN = "undecided"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RaceOverTuning:
+class RaceOverTuning(Shown):
     """One entry a level; NaN where undecided.
 
     Attributes
@@ -61,14 +62,10 @@ class RaceOverTuning:
     off_grid: FloatArray
     reasons: tuple[str, ...]
 
-    def __str__(self) -> str:
-        lines = [
-            f"Arms race of {self.game.n} developers over tuning",
-            f"  {'level':>10} {'spend':>10} {'wrong order':>12} {'wrong first':>12} {'Kendall tau':>12} "
-            f"{'exploitable':>12}  method",
-        ]
-        lines += [
-            f"  {delta:>10.6g} {spend:>10.4g} {order:>12.4g} {top:>12.4g} {tau:>12.4g} {gain:>12.2g}  {method}"
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"Arms race of {self.game.n} developers over tuning")
+        rows = [
+            (f"{delta:.6g}", f"{spend:.4g}", f"{order:.4g}", f"{top:.4g}", f"{tau:.4g}", f"{gain:.2g}", method)
             for delta, spend, order, top, tau, gain, method in zip(
                 self.deltas,
                 self.spend.sum(axis=1),
@@ -80,8 +77,9 @@ class RaceOverTuning:
                 strict=True,
             )
         ]
-        lines += [f"  ! at {self.deltas[k]:g}: {self.reasons[k]}" for k, m in enumerate(self.method) if m == OPEN]
-        return "\n".join(lines)
+        heads = ("level", "spend", "wrong order", "wrong first", "Kendall tau", "exploitable", "method")
+        yield ShownTable(heads, rows)
+        yield from (f"  ! at {self.deltas[k]:g}: {self.reasons[k]}" for k, m in enumerate(self.method) if m == OPEN)
 
     def to_frame(self) -> pl.DataFrame:
         """One row a level: delta, verdict, method, spend of all, then the other fields."""

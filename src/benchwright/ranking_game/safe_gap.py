@@ -10,12 +10,14 @@ in the order of scores at free effort, and for none above.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from benchwright._json import json_safe
+from benchwright._shown import Shown, ShownPart
 from benchwright.ranking_game.game import RankingGame
 from benchwright.ranking_game.jumps import jumps
 
@@ -24,7 +26,7 @@ ALIKE = 1e-9  # relative width of the bracket beyond which double precision cann
 
 
 @dataclass(frozen=True, slots=True)
-class SafeGap:
+class SafeGap(Shown):
     """The greatest reward gap a rank at which a ranking is stable, and the pair that bounds it.
 
     Attributes
@@ -46,11 +48,12 @@ class SafeGap:
     reason: str
     game: RankingGame
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         if self.developer is None or self.over is None:
-            return f"Safe reward gap a rank: {self.reason}"
+            yield f"Safe reward gap a rank: {self.reason}"
+            return
         pair = f"{self.game.name(self.developer)} over {self.game.name(self.over)}"
-        return f"Safe reward gap a rank: up to {self.gap:.6g}, bounded by {pair} ({self.reason})"
+        yield f"Safe reward gap a rank: up to {self.gap:.6g}, bounded by {pair} ({self.reason})"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields but the game, with names, in types that JSON knows; null where there is none."""

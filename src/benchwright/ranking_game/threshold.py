@@ -13,7 +13,7 @@ missed between points of a grid. Ends are found to a relative 1e-10.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from benchwright._check import FloatArray, non_negative
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _intervals as intervals
 from benchwright.ranking_game.cells import (
@@ -51,7 +52,7 @@ BOUND_WIDTH = 1e-6  # of a bound, relative to its first guess
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Shown):
     """The stable levels on [0, delta_max] and the threshold Delta*.
 
     Attributes
@@ -95,18 +96,14 @@ class Threshold:
     delta_max: float
     reason: str
 
-    def __str__(self) -> str:
-        spans = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.stable_intervals) or "none"
+    def _told(self) -> Iterable[ShownPart]:
         found = f"Delta* = {self.delta:.6g}" if np.isfinite(self.delta) else "no Delta*"
-        lines = [f"Tune-before-test threshold on [0, {self.delta_max:g}]: {self.status}, {found}: {self.reason}"]
-        lines.append(f"  stable: {spans}")
+        yield Headline(f"Tune-before-test threshold on [0, {self.delta_max:g}]: {self.status}, {found}: {self.reason}")
+        yield f"  stable: {_spans(self.stable_intervals) or 'none'}"
         if self.undecided_intervals:
-            spans = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.undecided_intervals)
-            lines.append(f"  not decided: {spans}")
+            yield f"  not decided: {_spans(self.undecided_intervals)}"
         if self.crossed_intervals:
-            spans = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.crossed_intervals)
-            lines.append(f"  scores do not follow capability, against C1: {spans}")
-        return "\n".join(lines)
+            yield f"  scores do not follow capability, against C1: {_spans(self.crossed_intervals)}"
 
     def to_frame(self) -> pl.DataFrame:
         """One row a stable or undecided interval: low, high, stable (null where not decided)."""
@@ -234,6 +231,10 @@ def _judged(game: RankingGame, top: float, cells: Cells, disorder: Cells, *, bou
     if whole and isinstance(game.curves, TranslationCurves):
         return _result(common, "none_proved", np.nan, pair, f"{told} at every level, however large")
     return _result(common, "none_up_to_max", np.nan, pair, f"{told} at {top:g}")
+
+
+def _spans(spans: Sequence[tuple[float, float]]) -> str:
+    return ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in spans)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ the range is no confidence interval. Its upper end is the safe one where all cur
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import percent
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _tuning as numbers
@@ -37,7 +38,7 @@ NOTE = 'no confidence interval: noise moves draws up; where a curve is flat, "no
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ThresholdDraws:
+class ThresholdDraws(Shown):
     """Thresholds of B draws.
 
     Attributes
@@ -81,19 +82,15 @@ class ThresholdDraws:
     def draws(self) -> int:
         return self.delta.size
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         low, high = (self._words(end) for end in self.interval)
-        shares = ", ".join(f"{status} {percent(share)}" for status, share in self.shares.items() if share)
         best = int(self.stable.argmax())
         often = float(self.stable[best])
         surest = f"surest level: {_short(self.deltas[best])}, stable in {percent(often)} of draws"
-        lines = [
-            f"Delta* in {self.draws} draws: {self._range(low, high)}",
-            f"  {NOTE}",
-            f"  {shares}",
-            f"  {'no level is stable in any draw' if often == 0 else surest}",
-        ]
-        return "\n".join(lines)
+        yield Headline(f"Delta* in {self.draws} draws: {self._range(low, high)}")
+        yield f"  {NOTE}"
+        yield f"  {', '.join(f'{status} {percent(share)}' for status, share in self.shares.items() if share)}"
+        yield f"  {'no level is stable in any draw' if often == 0 else surest}"
 
     @property
     def upper_share(self) -> float:

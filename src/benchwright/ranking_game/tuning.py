@@ -13,7 +13,7 @@ developers (13 steps, 1,319 items, 200 draws).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from benchwright._check import FloatArray, finite_array, non_negative
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart, ShownTable
 from benchwright._words import percent
 from benchwright.errors import UsageError
 from benchwright.ranking_game import _tuning as numbers
@@ -37,7 +38,7 @@ EVEN = 1e-8  # relative margin within which an overtake breaks even: thresholds 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RequiredEffort:
+class RequiredEffort(Shown):
     """The least effort that overtakes somebody, at D levels of tuning.
 
     Attributes
@@ -85,24 +86,30 @@ class RequiredEffort:
     level: float
     draws: int
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         name = self.game.name
-        lines = ["Least effort to overtake anybody, by level of common tuning"]
-        for d, delta in enumerate(self.deltas):
-            pair = f"{name(int(self.developer[d]))} over {name(int(self.over[d]))}"
-            line = f"  {delta:>10g}  {self.effort[d]:>12.4g}  {pair}; median over neighbours {self.median[d]:.4g}"
-            if self.draws:
-                line += f"; least {self._span(self.band[d])}, this pair {self._span(self.pair_band[d])}"
-            lines.append(line)
+        yield Headline("Least effort to overtake anybody, by level of common tuning")
+        heads = ["level", "effort", "developer", "over", "median over neighbours"]
+        rows = [
+            [
+                f"{delta:g}",
+                f"{self.effort[d]:.4g}",
+                name(int(self.developer[d])),
+                name(int(self.over[d])),
+                f"{self.median[d]:.4g}",
+                *([self._span(self.band[d]), self._span(self.pair_band[d])] if self.draws else []),
+            ]
+            for d, delta in enumerate(self.deltas)
+        ]
+        yield ShownTable([*heads, *(["least in draws", "this pair"] if self.draws else [])], rows)
         grows = f"  grows like (1 + Delta)^{self.growth:.3g}"
         if self.draws:
             grows += f" ({self._span(self.growth_band)} in draws)"
         if np.isfinite(self.slopes_ratio):
             grows += f"; ratio of slopes of the pair at the highest level {self.slopes_ratio:.3g}"
-        lines.append(grows)
+        yield grows
         if self.draws:
-            lines.append(f"  intervals of {percent(self.level)} from {self.draws} draws")
-        return "\n".join(lines)
+            yield f"  intervals of {percent(self.level)} from {self.draws} draws"
 
     @staticmethod
     def _span(ends: FloatArray) -> str:
@@ -150,7 +157,7 @@ class RequiredEffort:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DesignerCost:
+class DesignerCost(Shown):
     """The designer's bill for tuning every model by ``delta``, beside the cheapest overtake.
 
     ``bill`` is models x delta x price, NaN without a price. ``untuned`` and ``tuned`` are the cheapest overtakes at
@@ -164,19 +171,18 @@ class DesignerCost:
     untuned: Jump
     tuned: Jump
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         n, name = self.game.n, self.game.name
         if np.isnan(self.bill):
-            lines = [f"Tuning {n} models by {self.delta:g} takes {n * self.delta:g} of effort; no price is given"]
+            yield f"Tuning {n} models by {self.delta:g} takes {n * self.delta:g} of effort; no price is given"
         else:
-            lines = [f"Tuning {n} models by {self.delta:g} at {self.price:g} costs {self.bill:g}"]
+            yield f"Tuning {n} models by {self.delta:g} at {self.price:g} costs {self.bill:g}"
         for jump, at in ((self.untuned, 0.0), (self.tuned, self.delta)):
             pays = {True: "pays", False: "does not pay", None: "breaks even, as far as can be told"}[jump.pays]
-            lines.append(
+            yield (
                 f"  cheapest overtake at {at:g}: {name(jump.developer)} over {name(jump.over)}, effort"
                 f" {jump.required_effort:.4g}, cost {jump.cost:.4g} for a reward gap of {jump.reward_gap:g}: {pays}"
             )
-        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, in types that JSON knows; null where there is none."""
@@ -206,9 +212,10 @@ def required_effort(
     >>> game = RankingGame(PowerLawCurves([0.6931471805599453, 0.0]), [2.0, 0.0], names=("a", "b"))
     >>> print(required_effort(game, [0.0, 9.0, 99.0]))
     Least effort to overtake anybody, by level of common tuning
-               0             1  b over a; median over neighbours 1
-               9            10  b over a; median over neighbours 10
-              99           100  b over a; median over neighbours 100
+      level  effort  developer  over  median over neighbours
+          0       1  b          a                          1
+          9      10  b          a                         10
+         99     100  b          a                        100
       grows like (1 + Delta)^1; ratio of slopes of the pair at the highest level 1
     """
     levels, share = levels_of(deltas), level_of(level)

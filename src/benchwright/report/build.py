@@ -17,6 +17,7 @@ from benchwright.errors import DataError, Fault, NoWeightsError
 from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.source_file import SourceFile, read_source
 from benchwright.report.contents import AuditReport
+from benchwright.report.inputs import RECORD, record_text
 from benchwright.report.page import Page
 from benchwright.report.page_audit import audit_page
 from benchwright.report.page_game import game_page
@@ -73,6 +74,7 @@ def write_report(
     with REPORT.whole(target, overwrite=overwrite) as stage:
         say("tables")
         _write_numbers(report, stage)
+        _write_inputs(report, stage, target)
         if page or figures:
             from benchwright.report.figures import figures as figures_of
 
@@ -139,7 +141,13 @@ def write_weights(report: AuditReport, out: str | Path, *, overwrite: bool = Fal
         _write(stage / "sensitivity.csv", csv_text(sensitivity_table(report.weights)))
         _write_tables(stage, (table for table in tables(report) if table.section == "weights"))
         _write(stage / MARKER, summary_text(report))
+        _write_inputs(report, stage, target)
     return target
+
+
+def _write_inputs(report: AuditReport, stage: Path, target: Path) -> None:
+    if report.inputs is not None:
+        _write(stage / RECORD, record_text(report.inputs, report.config, target))
 
 
 def _write_numbers(report: AuditReport, stage: Path) -> None:

@@ -95,12 +95,10 @@ def overtake_costs(rows: pl.DataFrame) -> Chart | None:
     if rows["low"].count():
         layers.append(base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=color))
     layers.append(base.transform_filter("datum.cost !== null").mark_circle(size=85, opacity=1).encode(x=x, color=color))
-    beyond = base.transform_filter("datum.pays === 'out of reach'")
-    layers.append(
-        beyond.mark_point(shape="triangle-right", size=85, filled=True, opacity=1).encode(
-            x=alt.X("at:Q", scale=scale), color=color
-        )
-    )
+    if "out of reach" in kinds:
+        beyond = base.transform_filter("datum.pays === 'out of reach'")
+        beyond = beyond.mark_point(shape="triangle-right", size=85, filled=True, opacity=1)
+        layers.append(beyond.encode(x=alt.X("at:Q", scale=scale), color=color))
     return themed(alt.layer(*layers), height=_rows(rows.height))
 
 
@@ -335,4 +333,4 @@ def _top(*columns: pl.Series) -> float:
 
 
 def _rows(n: int) -> int:
-    return 26 * n + 90
+    return 26 * n + 20

@@ -287,4 +287,4 @@ def _names(data: pl.DataFrame) -> alt.Y:
 
 
 def _height(rows: int, each: int = 20) -> int:
-    return each * rows + 90  # axis and legend are inside the height on the page
+    return each * rows + 20

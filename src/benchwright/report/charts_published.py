@@ -9,6 +9,7 @@ import polars as pl
 from benchwright._words import SCHEME_NAMES
 from benchwright.board.results import Leaderboard
 from benchwright.mechanism.item_weights import ItemWeights
+from benchwright.mechanism.point_weights import PointWeights
 from benchwright.report.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, Chart, rule_at, themed
 from benchwright.report.tables_panel import LONGEST_NAME, plain_names
 
@@ -19,11 +20,15 @@ BANDS = {"published": BLUE, "averaged": SKY, "by_task": GREEN, "uniform": ORANGE
 Tips = list[str | alt.Tooltip]
 
 
-def published_shares(weights: ItemWeights) -> Chart | None:
-    """Published weight of the heaviest items as a multiple of uniform, with intervals."""
+def published_shares(weights: PointWeights) -> Chart | None:
+    """Published weight of the heaviest items as a multiple of uniform, with intervals where there are draws."""
     items = weights.items
-    if "published_lo" not in items.columns or not weights.published.weights.any():
+    if not weights.published.weights.any():
         return None
+    if "published_lo" not in items.columns:
+        items = items.with_columns(
+            pl.lit(None, dtype=pl.Float64).alias(f"published_{end}") for end in ("lo", "hi", "kept")
+        )
     data = items.sort("published_share", "task", "doc_id", descending=[True, False, False]).head(MAX_ITEMS)
     data = data.with_columns(
         name=pl.format("{} {}", "task", "doc_id"),
@@ -159,8 +164,9 @@ def _intervals(data: pl.DataFrame, tips: Tips, title: str, reference: float) -> 
     data = _labelled(data)
     base = alt.Chart(data).encode(y=_names(data), tooltip=tips)
     bars = base.mark_rule(color=INK, strokeWidth=2).encode(x=alt.X("lo:Q", title=title), x2="hi:Q")
-    dots = base.mark_circle(size=80, color=BLUE, opacity=1).encode(x="share:Q")
-    return themed(alt.layer(rule_at(reference, "x"), bars, dots), height=_height(data.height))
+    dots = base.mark_circle(size=80, color=BLUE, opacity=1).encode(x=alt.X("share:Q", title=title))
+    layers = [rule_at(reference, "x"), bars, dots] if data["lo"].count() else [rule_at(reference, "x"), dots]
+    return themed(alt.layer(*layers), height=_height(data.height))
 
 
 def _labelled(data: pl.DataFrame) -> pl.DataFrame:

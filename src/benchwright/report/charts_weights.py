@@ -8,13 +8,14 @@ import polars as pl
 
 from benchwright._words import SCHEME_NAMES
 from benchwright.mechanism.item_weights import IN_FORCE, ItemWeights
+from benchwright.mechanism.point_weights import PointWeights
 from benchwright.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Chart, rule_at, themed
 
 MAX_ITEMS_DRAWN = 1500
 BEST = "the best weights"
 
 
-def weights_against_uniform(weights: ItemWeights) -> Chart:
+def weights_against_uniform(weights: PointWeights) -> Chart:
     """Optimal weight of each item as a multiple of the uniform weight, against its welfare."""
     items = weights.items.with_columns(multiple=pl.col("weight_share") / pl.col("uniform_share"))
     if items.height > MAX_ITEMS_DRAWN:
@@ -57,7 +58,7 @@ def weights_against_uniform(weights: ItemWeights) -> Chart:
     return themed(alt.layer(rule_at(0, "y", dash=False), rule_at(1, "y"), dots), height=420)
 
 
-def value_over_risk(weights: ItemWeights) -> Chart | None:
+def value_over_risk(weights: PointWeights) -> Chart | None:
     """What the best weights and each scheme keep of the first-best value, over the developer's risk aversion."""
     total = weights.optimum.first_best
     if not (weights.balanced_risk > 0 and total > 0):
@@ -87,7 +88,7 @@ def value_over_risk(weights: ItemWeights) -> Chart | None:
                 title="share of the first-best value",
             ),
             color=alt.Color("scheme:N", title=None, sort=names, legend=alt.Legend(columns=2)),
-            strokeDash=alt.StrokeDash("scheme:N", sort=names, legend=None),
+            strokeDash=alt.StrokeDash("scheme:N", sort=names, title=None),
             tooltip=[
                 "scheme:N",
                 alt.Tooltip("r:Q", format=".3~g"),
@@ -127,7 +128,7 @@ def efficiency_over_neutral(weights: ItemWeights, neutral: float) -> Chart:
     return themed(alt.layer(rule_at(neutral, "x"), chart), height=300)
 
 
-def loss_decomposition(weights: ItemWeights) -> Chart | None:
+def loss_decomposition(weights: PointWeights) -> Chart | None:
     """First-best value of each scheme, split into what is kept, what risk takes and what is misdirected."""
     optimum = weights.optimum
     if not optimum.first_best > 0:

@@ -86,7 +86,7 @@ def agreement_chart(evidence: WelfareEvidence, figure: str) -> Chart | None:
         alt.Tooltip(f"{figure}_hi:Q", title="to", format=".2f"),
         alt.Tooltip("n_items:Q", title="items", format=",d"),
     ]
-    scale = alt.Scale(domain=[0, 1]) if figure == "rbo" else alt.Scale(domainMax=1, zero=True)
+    scale = alt.Scale(domain=[0, 1]) if figure == "rbo" else alt.Scale(domainMax=1)
     base = alt.Chart(data).encode(y=y, yOffset=offset)
     known = alt.Chart(data.drop_nulls([f"{figure}_lo", f"{figure}_hi"])).encode(y=y, yOffset=offset)
     bars = known.mark_rule(strokeWidth=3).encode(x=f"{figure}_lo:Q", x2=f"{figure}_hi:Q", color=colour, tooltip=tips)

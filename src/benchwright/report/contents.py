@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from benchwright._shown import Folded, Headline, Shown, ShownPart, ShownTable
 from benchwright.auditing.items import item_layer
 from benchwright.auditing.results import ItemAudit
 from benchwright.board.results import Leaderboard
@@ -15,6 +17,7 @@ from benchwright.estimating.estimates import PanelEstimates
 from benchwright.game_answers.inputs import GameResult
 from benchwright.logs.item_tables import ITEM, ItemTables
 from benchwright.mechanism.item_weights import ItemWeights
+from benchwright.report.inputs import AuditInputs
 from benchwright.report.welfare_evidence import WelfareEvidence
 
 OF_WEIGHTS = ("weight", "published_", "averaged_")  # how columns of weights begin
@@ -22,7 +25,7 @@ NO_SCORES = "the source has item statistics but no scores per model, so there is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AuditReport:
+class AuditReport(Shown):
     """An audit, its weights, and the assumptions behind both.
 
     Attributes
@@ -45,6 +48,8 @@ class AuditReport:
         What the ranking game of the same board says, None where none was given.
     evidence
         Who judged the items, how far judges agree, what would change the ranking; None without a judge.
+    inputs
+        What was read, for those who make the report again; None where it was not all named.
     """
 
     source: ItemTables
@@ -58,6 +63,7 @@ class AuditReport:
     no_board: str | None = NO_SCORES
     game: GameResult | None = None
     evidence: WelfareEvidence | None = None
+    inputs: AuditInputs | None = None
 
     @property
     def items(self) -> pl.DataFrame:
@@ -105,7 +111,11 @@ class AuditReport:
 
         return summary(self)
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         from benchwright.report.findings import findings
+        from benchwright.report.tables import tables
 
-        return "\n".join(f"- {finding.title}: {finding.text}" for finding in findings(self))
+        yield from (Headline(finding.title, finding.text) for finding in findings(self))
+        for table in tables(self):
+            cells = ShownTable([column.heading for column in table.columns], list(table.rows()))
+            yield Folded(table.title, [cells])

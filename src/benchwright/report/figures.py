@@ -9,14 +9,23 @@ import copy
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
 
 from benchwright._words import first_of, percent
 from benchwright.auditing.results import NoiseAudit
+from benchwright.board.results import Leaderboard
+from benchwright.config import Config
+from benchwright.errors import UsageError
 from benchwright.estimating.estimates import PanelEstimates
+from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.inputs import GameResult
+from benchwright.mechanism.point_weights import PointWeights
+from benchwright.ranking_game.private_variants import VariantReport
+from benchwright.ranking_game.protocols import ProtocolComparison
 from benchwright.report import charts_audit as audit_charts
 from benchwright.report import charts_panel as panel_charts
 from benchwright.report.contents import AuditReport
@@ -26,6 +35,7 @@ from benchwright.report.figures_welfare import evidence_figures
 from benchwright.report.style import WIDTH, Chart
 
 PNG_SCALE = 2.0
+LINE = 110  # characters of a caption in a line over a chart
 NOT_XML = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
 WIDE = ("welfare-scatter", "welfare-changes", "cost-quantiles", "noise-quantiles", "score-curves")
 
@@ -49,9 +59,17 @@ class Figure:
         """Return the specification as JSON that fills its container and is safe inside a script element."""
         spec = copy.deepcopy(self.spec)
         spec["width"] = "container"
-        spec["autosize"] = {"type": "fit", "contains": "padding"}
+        spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+        spec["config"]["background"] = "transparent"
+        spec["description"] = f"{self.title}. {self.caption}"
         text = json.dumps(spec, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"))
         return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+    def chart(self) -> Chart:
+        """Return the figure as an Altair chart under its title and caption; it carries its rows."""
+        title = {"text": self.title, "subtitle": wrap(self.caption, LINE), "anchor": "start", "offset": 12}
+        chart: Chart = alt.Chart.from_dict(copy.deepcopy(self.spec) | {"title": title, "description": self.caption})
+        return chart
 
     def svg(self) -> str:
         """Return the chart as a static SVG."""
@@ -75,6 +93,39 @@ def figures(report: AuditReport) -> tuple[Figure, ...]:
 def game_figures(game: GameResult) -> tuple[Figure, ...]:
     """Return the figures of a ranking game, in reading order."""
     return _figures_of(figures_of_game(game))
+
+
+def charts(result: AuditReport | GameResult) -> dict[str, Chart]:
+    """Return the figures of a report or of a ranking game as Altair charts, by name, for a notebook.
+
+    Parameters
+    ----------
+    result
+        What :func:`benchwright.audit` or :func:`benchwright.answer_file` returned.
+
+    Returns
+    -------
+    dict
+        Charts in reading order, of the same rows as the figures of report.html; empty where the result has none.
+
+    Raises
+    ------
+    UsageError
+        ``result`` has no figures.
+    """
+    if isinstance(result, AuditReport):
+        return {figure.name: figure.chart() for figure in figures(result)}
+    if isinstance(result, GameAnswer | ProtocolComparison | VariantReport):
+        return {figure.name: figure.chart() for figure in game_figures(result)}
+    raise UsageError(
+        f"`result` has no figures: {type(result).__name__}", hint="give what `audit` or `answer_file` returned"
+    )
+
+
+def figures_at_once(weights: PointWeights | None, board: Leaderboard | None, config: Config) -> tuple[Figure, ...]:
+    """Return the figures of weights and of the board under them, without the rest of a report."""
+    rows = () if weights is None else weight_figures(weights, config)
+    return _figures_of(chain(rows, () if board is None else board_figures(board)))
 
 
 def _specification(chart: Chart) -> dict[str, Any]:
@@ -148,8 +199,10 @@ def _charts(report: AuditReport) -> Iterator[_Row]:
         )
     if report.estimates is not None:
         yield from _panel(report, report.estimates)
-    yield from weight_figures(report)
-    yield from board_figures(report)
+    if report.weights is not None:
+        yield from weight_figures(report.weights, report.config)
+    if report.board is not None:
+        yield from board_figures(report.board)
     if report.game is not None:
         yield from figures_of_game(report.game)
 

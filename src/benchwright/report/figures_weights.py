@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchwright._words import first_of, percent
+from benchwright.board.results import Leaderboard
+from benchwright.config import Config
+from benchwright.mechanism.item_weights import ItemWeights
+from benchwright.mechanism.point_weights import PointWeights
 from benchwright.report import charts_published as published
 from benchwright.report import charts_weights as charts
-from benchwright.report.contents import AuditReport
 from benchwright.report.style import Chart
 
 Row = tuple[str, str, str, str, Chart | None]
 
 
-def weight_figures(report: AuditReport) -> Iterator[Row]:
-    """Yield the figures of the weights; none where the source supports none."""
-    weights = report.weights
-    if weights is None:
-        return
+def weight_figures(weights: PointWeights, config: Config) -> Iterator[Row]:
+    """Yield the figures of weights; those that rest on draws or other values of items only of ``ItemWeights``."""
+    drawn = weights if isinstance(weights, ItemWeights) else None
     yield (
         "weights-against-uniform",
         "weights",
@@ -39,23 +40,25 @@ def weight_figures(report: AuditReport) -> Iterator[Row]:
         "weights",
         "Where the value goes",
         "First-best value split into what a scheme keeps, what the developer's risk takes and what misdirected "
-        f"effort loses, at risk aversion {report.config.lab.risk_aversion:g}.",
+        f"effort loses, at risk aversion {config.lab.risk_aversion:g}.",
         charts.loss_decomposition(weights),
     )
-    yield (
-        "efficiency-over-neutral",
-        "weights",
-        "How much hangs on the neutral point",
-        "What the plain average keeps as the neutral point of welfare moves, the cost of effort calibrated anew at "
-        "each; 0 % means that rewarding it lowers welfare. The dashed line is the neutral point in force.",
-        charts.efficiency_over_neutral(weights, report.config.welfare.neutral),
-    )
-    level = percent(report.config.resampling.level, 0)
+    if drawn is not None:
+        yield (
+            "efficiency-over-neutral",
+            "weights",
+            "How much hangs on the neutral point",
+            "What the plain average keeps as the neutral point of welfare moves, the cost of effort calibrated anew at "
+            "each; 0 % means that rewarding it lowers welfare. The dashed line is the neutral point in force.",
+            charts.efficiency_over_neutral(drawn, config.welfare.neutral),
+        )
+    level = percent(config.resampling.level, 0)
+    bars = f"Bars are {level} intervals over draws of what weights rest on; the" if drawn is not None else "The"
     yield (
         "published-shares",
         "weights",
         "The heaviest items of a board that publishes these weights",
-        f"Under the constraints in force. Bars are {level} intervals over draws of what weights rest on; the dashed "
+        f"Under the constraints in force. {bars} dashed "
         f"line is a weight equal to everybody's.{first_of(published.MAX_ITEMS, weights.items.height, 'item')}",
         published.published_shares(weights),
     )
@@ -63,10 +66,13 @@ def weight_figures(report: AuditReport) -> Iterator[Row]:
         "task-weights",
         "weights",
         "One weight a task",
-        "For a board that has only task means: what each task would carry in all, with its interval; orange is its "
+        f"For a board that has only task means: what each task would carry in all"
+        f"{', with its interval' if drawn is not None else ''}; orange is its "
         f"share under the plain average.{first_of(published.MAX_GROUPS, weights.by_task.height, 'task')}",
         published.group_weights(weights.by_task),
     )
+    if drawn is None:
+        return
     yield (
         "efficiency-over-risk",
         "weights",
@@ -74,23 +80,20 @@ def weight_figures(report: AuditReport) -> Iterator[Row]:
         f"What each scheme keeps of the best weights of a draw, over the developer's risk aversion; bands are {level} "
         "intervals over draws, lines the estimates themselves. The weights under constraints are those found here: in "
         "another draw they are no longer the best, so they lose too.",
-        published.efficiency_bands(weights),
+        published.efficiency_bands(drawn),
     )
     yield (
         "welfare-mixture",
         "weights",
         "How weights move with what items are valued for",
-        f"Published weight of each task as the value of an item moves from {weights.path.first} to "
-        f"{weights.path.second}, each against the same neutral point.",
-        published.mixture_shares(weights),
+        f"Published weight of each task as the value of an item moves from {drawn.path.first} to "
+        f"{drawn.path.second}, each against the same neutral point.",
+        published.mixture_shares(drawn),
     )
 
 
-def board_figures(report: AuditReport) -> Iterator[Row]:
-    """Yield the leaderboard before and after; none where there is no board under the published weights."""
-    board = report.board
-    if board is None:
-        return
+def board_figures(board: Leaderboard) -> Iterator[Row]:
+    """Yield the leaderboard before and after."""
     yield (
         "rescored-ranks",
         "models",

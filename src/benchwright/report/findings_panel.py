@@ -163,7 +163,15 @@ def _basis(estimates: PanelEstimates) -> str:
     if table.height == 0:
         return ""
     row = table.row(0, named=True)
-    return f", pooled over {count(row['n_seeds'], 'seed')} of {count(row['n_models'], 'model')}"
+    return f", pooled over {count(row['n_seeds'], 'seed')} of {_counted(estimates, row['n_models'])}"
+
+
+def _counted(estimates: PanelEstimates, n: int, noun: str = "model") -> str:
+    """Return how many models ``n`` are, where one that is trained on several axes counts once on each."""
+    models = estimates.measured.runs.frame.select("model", "revision").n_unique()
+    if n <= models:
+        return count(n, noun)
+    return f"{count(n, noun)} ({models} before they were trained on one axis or another)"
 
 
 def _slopes(slopes: SlopeEstimate, level: float, what: str) -> Row:
@@ -194,7 +202,7 @@ def _quality(estimates: PanelEstimates, alpha: float) -> Row:
     counts = quality.counts
     n, against = counts["items"], counts["rest: runs against the rest"]
     better = "trainings" if len(last_runs(estimates.measured)) == 1 else "models"
-    judges = count(int(quality.n_models.max()), better.removesuffix("s"))
+    judges = _counted(estimates, int(quality.n_models.max()), better.removesuffix("s"))
     dead = {word: counts[f"dead: {word}"] for word in ("all right", "all wrong", "constant")}
     n_dead = sum(dead.values())
     if n == 1:

@@ -10,6 +10,7 @@ import polars as pl
 from benchwright._words import count, percent
 from benchwright.auditing.results import WelfareAudit
 from benchwright.judge.agreement import ALL, Agreement
+from benchwright.logs.item_tables import DEFAULT_JUDGE
 from benchwright.mechanism.item_weights import ItemWeights
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings_panel import Row, names_of
@@ -48,8 +49,9 @@ def of_evidence(report: AuditReport) -> Iterator[Row]:
 def baseline_text(evidence: WelfareEvidence) -> str:
     """Say that lists which count were made without a model."""
     names = [judge.name for judge in evidence.judges if judge.baseline and judge.counts]
+    whose = "activities" if names == [DEFAULT_JUDGE] else _and(names)
     return (
-        f"The lists of {_and(names)} were {BASELINE_SAYS}: it compares the words of an "
+        f"The lists of {whose} were {BASELINE_SAYS}: it compares the words of an "
         "item with the definitions of activities, and gives both framings one list. Welfare and what follows from it "
         "show how the audit works, not what the items are worth."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchwright._words import count
+from benchwright.config import Assumption
 from benchwright.logs.item_tables import SECTIONS
 from benchwright.report.contents import AuditReport
 from benchwright.report.findings import findings
@@ -73,12 +74,20 @@ def audit_page(report: AuditReport) -> Page:
         sections=tuple(_sections(report)),
         tables=tables(report),
         choices=CHOICES,
-        assumptions=(*report.config.assumptions(), *(() if report.game is None else game_assumptions(report.game))),
+        assumptions=tuple(assumptions_of(report)),
         notes=(*report.notes, *(() if report.game is None else game_notes(report.game))),
         files=report.source.files,
         provenance=tuple(_provenance(report)),
         version=report.version,
     )
+
+
+def assumptions_of(report: AuditReport) -> Iterator[Assumption]:
+    """Yield every choice, and what the game takes as given where no choice says it."""
+    chosen = report.config.assumptions()
+    yield from chosen
+    said = {row.key for row in chosen}
+    yield from (row for row in (() if report.game is None else game_assumptions(report.game)) if row.key not in said)
 
 
 def _banners(report: AuditReport) -> Iterator[tuple[str, str]]:

@@ -9,19 +9,19 @@ import polars as pl
 from benchwright.board.scheme import WeightScheme
 from benchwright.config import Config
 from benchwright.logs.item_tables import ITEM
-from benchwright.mechanism.item_weights import ItemWeights
+from benchwright.mechanism.point_weights import PointWeights
 from benchwright.mechanism.sensitivity import weight_sensitivity
 from benchwright.report.contents import OF_WEIGHTS
 
 
-def weight_table(weights: ItemWeights) -> pl.DataFrame:
+def weight_table(weights: PointWeights) -> pl.DataFrame:
     """Return one row an item: its weights, shares and their intervals, beside uniform."""
     names = [name for name in weights.items.columns if name.startswith(OF_WEIGHTS)]
     first = ["weight", "weight_share", "uniform_share", "weight_undetermined"]
     return weights.items.select(*ITEM, *first, *(name for name in names if name not in first))
 
 
-def published_scheme(weights: ItemWeights, config: Config) -> WeightScheme | None:
+def published_scheme(weights: PointWeights, config: Config) -> WeightScheme | None:
     """Return the published weights with all choices behind them; None where all are 0."""
     if not weights.published.weights.any():
         return None
@@ -31,7 +31,7 @@ def published_scheme(weights: ItemWeights, config: Config) -> WeightScheme | Non
     return WeightScheme(weights.items.select(*ITEM, weight="published_share"), "item", rule, _choices(config))
 
 
-def averaged_scheme(weights: ItemWeights, config: Config) -> WeightScheme | None:
+def averaged_scheme(weights: PointWeights, config: Config) -> WeightScheme | None:
     """Return the weights that are best on average over draws; None where there are none."""
     if "averaged_share" not in weights.items.columns:
         return None
@@ -39,7 +39,7 @@ def averaged_scheme(weights: ItemWeights, config: Config) -> WeightScheme | None
     return WeightScheme(table, "item", "greatest mean surplus over draws, same constraints", _choices(config))
 
 
-def task_scheme(weights: ItemWeights, config: Config) -> WeightScheme | None:
+def task_scheme(weights: PointWeights, config: Config) -> WeightScheme | None:
     """Return one weight a task, for a board that has only task means; None where all are 0."""
     table = weights.by_task.select(task="name", weight="share").drop_nulls()
     if not (table["weight"] != 0).any():
@@ -48,10 +48,11 @@ def task_scheme(weights: ItemWeights, config: Config) -> WeightScheme | None:
 
 
 def _choices(config: Config) -> dict[str, Any]:
-    return {row.key: row.value for row in config.assumptions()}
+    """Return the choices behind weights: all but those of the ranking game."""
+    return {row.key: row.value for row in config.assumptions() if not row.key.startswith("game.")}
 
 
-def sensitivity_table(weights: ItemWeights) -> pl.DataFrame:
+def sensitivity_table(weights: PointWeights) -> pl.DataFrame:
     """Return one row an item: what its weight without constraints, and its share, answer to (derivatives)."""
     found = weight_sensitivity(weights.model, optimum=weights.optimum).to_frame()
     return pl.concat([weights.items.select(*ITEM), found.drop("item")], how="horizontal")

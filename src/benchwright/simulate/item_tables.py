@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.logs.item_tables import PERSPECTIVES, ItemTables
 
@@ -99,7 +100,7 @@ AXES = ("PT", "SFT", "RL")
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
+class Simulation(Shown):
     """Parameters of the simulated item tables."""
 
     tasks: tuple[SimulatedTask, ...] = TASKS

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from benchwright._check import FloatArray
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.simulate import _draws as kernels
 from benchwright.simulate.parameters import PanelSimulation, SimulatedAxis, whole_number
@@ -47,7 +48,7 @@ _ITEMS, _NOISE, _AXES = range(3)  # streams of one seed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SimulatedPanel:
+class SimulatedPanel(Shown):
     """Scores of m items, J models, S seeds and K checkpoints, and the truth behind them.
 
     Attributes
@@ -91,7 +92,7 @@ class SimulatedPanel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SimulatedGrid:
+class SimulatedGrid(Shown):
     """Scores of m items and R runs, one a dose of an axis and seed, and the truth behind them.
 
     Attributes

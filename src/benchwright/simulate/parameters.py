@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchwright._check import FloatArray, finite_array
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 
 Distribution = Literal["normal", "t5", "skewed"]
@@ -24,7 +25,7 @@ _SHARES = ("common", "persistent", "missing")
 
 
 @dataclass(frozen=True, slots=True)
-class PanelSimulation:
+class PanelSimulation(Shown):
     """Parameters of simulated panels; scores in points of 1, with ``trials`` log-odds.
 
     Parameters

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import count
 from benchwright.errors import UsageError
 from benchwright.tuning._order import steps_at
@@ -153,7 +154,7 @@ def points_of(job: Job, examples: int, tokens: Callable[[int], int]) -> tuple[li
 
 
 @dataclass(frozen=True, slots=True)
-class TuningPlan:
+class TuningPlan(Shown):
     """What an experiment would do; ``tokens`` is None where it cannot be told without the library that has the data."""
 
     protocol: Protocol
@@ -162,21 +163,19 @@ class TuningPlan:
     steps: int | None
     tokens: float | None
 
-    def __str__(self) -> str:
+    def _told(self) -> Iterable[ShownPart]:
         parts = self.protocol
         runs = f"{count(len(parts.models), 'model')}, {count(len(parts.seeds), 'seed')}, "
-        lines = [f"{count(len(self.jobs), 'run')}: {runs}{count(len(parts.benchmarks), 'benchmark')}", *self.lines]
+        yield Headline(f"{count(len(self.jobs), 'run')}: {runs}{count(len(parts.benchmarks), 'benchmark')}")
+        yield from self.lines
         if self.steps is not None:
             total = f"in all {count(self.steps, 'step')}"
-            lines.append(
-                total if self.tokens is None else f"{total}, about {self.tokens:.3g} tokens tuned on and scored"
-            )
+            yield total if self.tokens is None else f"{total}, about {self.tokens:.3g} tokens tuned on and scored"
         if parts.adversary is not None:
             found = parts.adversary_levels
             most = len(found) * (len(parts.models) - 1) * len(parts.seeds) * len(parts.benchmarks)
-            lines.append(f"then at most {count(most, 'adversary')[:-1]}ies" if most != 1 else "then one adversary")
-            lines[-1] += f", from {', '.join(f'{level:g}' for level in found)} {parts.tuning.effort} on"
-        return "\n".join(lines)
+            told = f"then at most {count(most, 'adversary')[:-1]}ies" if most != 1 else "then one adversary"
+            yield f"{told}, from {', '.join(f'{level:g}' for level in found)} {parts.tuning.effort} on"
 
 
 def plan_tuning(protocol: Protocol) -> TuningPlan:

@@ -52,6 +52,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchwright._choice import Checked, choice
+from benchwright._shown import Shown
 from benchwright.errors import UsageError
 from benchwright.game_answers.curve_game import KEYS as OF_CURVES
 from benchwright.game_answers.toml_parts import Table, inside, known, section, tables, text, whole
@@ -111,7 +112,7 @@ class Benchmark(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(Shown):
     """A tuning experiment, as its file states it.
 
     Attributes

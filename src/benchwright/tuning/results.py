@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from benchwright._json import json_safe
+from benchwright._shown import Headline, Shown, ShownPart
 from benchwright._words import count, percent
 from benchwright.tuning.protocol import Protocol
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TuningRun:
+class TuningRun(Shown):
     """A tuning experiment that has ended, perhaps with runs that failed.
 
     Attributes
@@ -55,16 +56,18 @@ class TuningRun:
     facts: dict[str, float]
     notes: tuple[str, ...]
 
-    def __str__(self) -> str:
-        lines = [f"{count(self.runs, 'run')}, {self.runs - len(self.failed)} of them done"]
-        lines += [f"  failed: {name}: {why}" for name, why in self.failed.items()]
-        lines += self._tuned()
+    def _told(self) -> Iterable[ShownPart]:
+        yield Headline(f"{count(self.runs, 'run')}, {self.runs - len(self.failed)} of them done")
+        yield from (f"  failed: {name}: {why}" for name, why in self.failed.items())
+        yield from self._tuned()
         for row in self.overtaking.iter_rows(named=True):
-            lines.append(overtaking_sentence(row, self.protocol.tuning.effort))
+            yield overtaking_sentence(row, self.protocol.tuning.effort)
         for task, answer in self.answers.items():
-            lines += [f"{task}:", *(f"  {line}" for line in str(answer.solution).splitlines())]
-            lines.append(f"  {answer.threshold}")
-        return "\n".join([*lines, *self.notes])
+            yield Headline(f"{task}:")
+            yield answer.solution
+            if answer.threshold is not None:
+                yield answer.threshold
+        yield from self.notes
 
     def _tuned(self) -> list[str]:
         """Scores untuned and at the end, by task and model."""

@@ -1,0 +1,1 @@
+"""What the desk shows, written with Streamlit (extra ``app``); nothing here computes."""
