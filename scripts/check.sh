@@ -23,11 +23,23 @@ find_python() { # find_python VERSION: on the PATH, or among pyenv's
   done
 }
 
-find_chromium() { # the one that CHROMIUM names, or one on the PATH
+# The browser that tests drive: $CHROMIUM, or one on the PATH; a Debian machine that is ours to set up gets its own.
+find_chromium() {
   local name
   for name in ${CHROMIUM:-chromium chromium-browser google-chrome}; do
-    command -v "$name" >/dev/null && return
+    command -v "$name" && return
   done
+  return 1
+}
+
+ensure_chromium() {
+  find_chromium >/dev/null && return
+  if [ -z "${CHROMIUM:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq || true  # the lists that are there may do
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation >/dev/null
+  fi
+  find_chromium >/dev/null && return
+  echo "no Chromium for the browser tests: install it, or name its program in CHROMIUM" >&2
   return 1
 }
 
@@ -43,18 +55,7 @@ step() { printf '\n== %s\n' "$*"; }
 step "set up (Python $own)"
 setup .venv "$python" dev
 bin=.venv/bin
-
-if ! find_chromium; then
-  step "set up Chromium"
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    install=(apt-get install --yes --quiet=2 --no-install-recommends chromium)
-    export DEBIAN_FRONTEND=noninteractive
-    "${install[@]}" >/dev/null || { apt-get update --quiet=2 && "${install[@]}" >/dev/null; }
-  else
-    echo "browser tests need Chromium: install it, or name its program in CHROMIUM" >&2
-    exit 1
-  fi
-fi
+ensure_chromium
 
 step "lint"
 "$bin/ruff" check .
