@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -163,5 +164,5 @@ def test_replace_leaves_the_original_and_remembers_who_set_what() -> None:
 
 def test_a_bare_price_keeps_the_slope_unit_of_its_axis() -> None:
     config = Config().replace({"prices.RL": 1.0}, source="--set")
-    assert config.prices["RL"] == Price(1.0, DEFAULT_PRICES["RL"].per)
+    assert config.prices["RL"] == replace(DEFAULT_PRICES["RL"], usd=1.0)
     assert config.sources["prices.RL"] == "--set"
