@@ -54,7 +54,7 @@ def test_scores_and_draws_equal_a_plain_twin(seed: int, spans: bool, clip: bool)
     plain = plain_scores(case, np.ones(len(case["tasks"])), clip=clip)
     np.testing.assert_allclose(sums.scores(), plain, rtol=1e-10)
     draws = kernel.bootstrap(sums, design, 70, np.random.default_rng(seed))
-    counts = np.hstack(list(kernel._counts(design, 70, np.random.default_rng(seed))))
+    counts = np.vstack(list(kernel._counts(design, 70, np.random.default_rng(seed)))).T
     assert counts.shape == (len(design.stratum), 70)
     for b in (0, 63, 64, 69):  # both sides of a block's edge
         twin = plain_scores(case, counts[design.unit, b], clip=clip)

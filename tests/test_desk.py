@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -298,8 +297,3 @@ def test_markdown_of_data_is_inert(text: str) -> None:
         if char in "`$<>[]():*_#":
             assert bare[place - 1] == "\\"
     assert "\n" not in shown
-
-
-def test_a_price_that_is_a_number_keeps_the_unit_of_doses() -> None:
-    price = Config().replace({"prices.PT": 90.0}, source="x").prices["PT"]
-    assert price == replace(Config().prices["PT"], usd=90.0)

@@ -87,7 +87,14 @@ def test_without_draws_there_are_no_intervals_and_it_is_said(report: AuditReport
     weights, _ = known(report)
     drawn = [name for name in weights.items.columns if name.endswith(("_lo", "_hi", "_kept", "_positive"))]
     bare = replace(report, weights=replace(weights, uncertainty=None, items=weights.items.drop(drawn)))
-    assert {figure.name for figure in figures(bare)} & OF_WEIGHTS == {"task-weights", "welfare-mixture"}
+    assert {figure.name for figure in figures(bare)} & OF_WEIGHTS == {
+        "published-shares",
+        "task-weights",
+        "welfare-mixture",
+    }
+    assert not any(
+        "interval" in one.caption for one in figures(bare) if one.name in ("published-shares", "task-weights")
+    )
     assert "scheme-certainty" not in {one.name for one in tables(bare)}
     assert not any("draw" in text for text in told(bare).values())
 

@@ -18,6 +18,7 @@ from benchwright.board.measured import measured_board
 from benchwright.board.results import Leaderboard
 from benchwright.board.rules import ScoringRules
 from benchwright.board.scoring import score_board
+from benchwright.board.values import BoardValues
 from benchwright.config import Config
 from benchwright.datasets import DATASETS, load_dataset
 from benchwright.errors import DataError, Fault, NoWeightsError, UsageError
@@ -382,9 +383,17 @@ def _weighed(solve: Callable[[], Weights], own: pl.DataFrame | None) -> tuple[We
 
 
 def board_of(
-    weights: PointWeights | None, why: str | None, estimates: PanelEstimates | None, config: Config
+    weights: PointWeights | None,
+    why: str | None,
+    estimates: PanelEstimates | None,
+    config: Config,
+    *,
+    values: BoardValues | None = None,
 ) -> tuple[Leaderboard | None, str | None]:
-    """Return a panel's models under the published weights, or why there is no such board."""
+    """Return a panel's models under the published weights, or why there is no such board.
+
+    ``values`` are those of ``measured_board``, where they are there already.
+    """
     if estimates is None:
         return None, NO_SCORES
     if estimates.models is None:
@@ -395,6 +404,7 @@ def board_of(
     draws = config.resampling
     rules = ScoringRules(replicates=BOARD_DRAWS, confidence=draws.level, seed=draws.seed)
     try:
-        return score_board(measured_board(estimates.measured), scheme, rules=rules), None
+        board = measured_board(estimates.measured) if values is None else values
+        return score_board(board, scheme, rules=rules), None
     except (DataError, UsageError) as error:
         return None, error.message

@@ -31,6 +31,7 @@ from benchwright.auditing.improvability import audit_improvability
 from benchwright.auditing.item_audit import audit_items
 from benchwright.auditing.items import item_layer
 from benchwright.auditing.results import ItemAudit
+from benchwright.board.measured import measured_board
 from benchwright.board.results import Leaderboard
 from benchwright.config import CONFIG_NAME, Config
 from benchwright.errors import BenchwrightError
@@ -75,12 +76,21 @@ class Kept(Generic[Value]):
 class View:
     """Weights and board under some choices, at the estimates; ``no_...`` says why one is missing."""
 
+    desk: Desk
     config: Config
     audit: ItemAudit
     weights: PointWeights | None
     no_weights: str | None
-    board: Leaderboard | None
-    no_board: str | None
+
+    @property
+    def board(self) -> Leaderboard | None:
+        """The board under the published weights, scored when it is first asked for."""
+        return self.desk.board(self)[0]
+
+    @property
+    def no_board(self) -> str | None:
+        """Why there is no board."""
+        return self.desk.board(self)[1]
 
 
 class Desk:
@@ -119,10 +129,13 @@ class Desk:
         self.source = pipeline.read_inputs(inputs, start, progress=progress)
         self.inputs, self.config, self.notes = self.source.inputs, self.source.config, notes
         self.settings_file = Path(settings_file)
+        estimates = self.source.estimates
+        self._values = None if estimates is None else measured_board(estimates.measured)
         say("audit")
         self._audit = audit_items(self.source.tables, self.config, estimates=self.source.estimates)
         self._audits: Kept[ItemAudit] = Kept()
         self._views: Kept[View] = Kept()
+        self._boards: Kept[tuple[Leaderboard | None, str | None]] = Kept()
         self._games: Kept[GameResult] = Kept()
         self._reports: Kept[AuditReport] = Kept(2)
         self._shown: Kept[Any] = Kept(4 * KEPT)
@@ -160,8 +173,16 @@ class Desk:
     def _view(self, config: Config) -> View:
         audit = self.audit(config)
         weights, why = pipeline.weigh_at_estimates(self.source, audit, config)
-        board, no_board = pipeline.board_of(weights, why, self.source.estimates, config)
-        return View(config, audit, weights, why, board, no_board)
+        return View(self, config, audit, weights, why)
+
+    def board(self, view: View) -> tuple[Leaderboard | None, str | None]:
+        """Return the board under the weights of a view, or why there is none."""
+
+        def scored() -> tuple[Leaderboard | None, str | None]:
+            estimates = self.source.estimates
+            return pipeline.board_of(view.weights, view.no_weights, estimates, view.config, values=self._values)
+
+        return self._boards.get(_of_weights(view.config), scored)
 
     def game(self, config: Config, *, intervals: bool = True) -> GameResult | None:
         """Return what the ranking game says under these choices, None where there is no game."""

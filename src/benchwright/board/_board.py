@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchwright._check import FloatArray
-from benchwright.estimating._resampling import multiplicities
+from benchwright.estimating._resampling import times_drawn
 
 IntArray = NDArray[np.int64]
 DRAWS = 64  # replicates at a time
@@ -184,7 +184,7 @@ def bootstrap(sums: Sums, design: Design, replicates: int, rng: np.random.Genera
         edges = np.searchsorted(sums.task, np.arange(int(sums.task.max()) + 2)).tolist()
     start = 0
     for counts in _counts(design, replicates, rng):
-        mine = counts[sums.unit].T
+        mine = counts if len(sums.unit) == counts.shape[1] and (np.diff(sums.unit) == 1).all() else counts[:, sums.unit]
         top = np.zeros((len(mine), out.shape[1]))
         for low, high in pairwise(edges):
             part = mine[:, low:high] @ sums.top[low:high]
@@ -206,15 +206,15 @@ def _per_unit(sums: Sums, design: Design, cells: FloatArray) -> FloatArray:
 
 
 def _counts(design: Design, replicates: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Yield how much each unit counts in each draw, (G, b), of mean 1."""
+    """Yield how much each unit counts in each draw, (b, G), of mean 1."""
     for start in range(0, replicates, DRAWS):
         b = min(DRAWS, replicates - start)
         parts = []
         for size in design.sizes:
-            drawn = multiplicities(rng.integers(size, size=(b, max(size - 1, 1))), size)
+            drawn = times_drawn(rng.integers(size, size=(b, max(size - 1, 1))), size)
             drawn *= size / max(size - 1, 1)
             parts.append(drawn)
-        yield np.concatenate(parts)
+        yield parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def _gather(row: NDArray[np.integer], factor: FloatArray) -> csr_array:

@@ -33,9 +33,15 @@ def tail_count(replicates: int, level: float) -> int:
 
 def multiplicities(draws: IntArray, size: int) -> FloatArray:
     """Return how often each of ``size`` units is drawn, (size, b), from draws (b, d) of positions."""
-    flat = draws + np.arange(len(draws))[:, None] * size
-    counts = np.bincount(flat.ravel(), minlength=len(draws) * size)
-    return np.ascontiguousarray(counts.reshape(len(draws), size).T.astype(np.float64))
+    return np.ascontiguousarray(times_drawn(draws, size).T)
+
+
+def times_drawn(draws: IntArray, size: int) -> FloatArray:
+    """Return the same a row a draw, (b, size)."""
+    counts = np.empty((len(draws), size))
+    for row, drawn in zip(counts, draws, strict=True):  # row by row it stays in the cache
+        row[:] = np.bincount(drawn, minlength=size)
+    return counts
 
 
 @dataclass(slots=True, eq=False)

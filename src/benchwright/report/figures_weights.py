@@ -53,7 +53,8 @@ def weight_figures(weights: PointWeights, config: Config) -> Iterator[Row]:
             charts.efficiency_over_neutral(drawn, config.welfare.neutral),
         )
     level = percent(config.resampling.level, 0)
-    bars = f"Bars are {level} intervals over draws of what weights rest on; the" if drawn is not None else "The"
+    sure = "published_lo" in weights.items.columns
+    bars = f"Bars are {level} intervals over draws of what weights rest on; the" if sure else "The"
     yield (
         "published-shares",
         "weights",
@@ -67,7 +68,7 @@ def weight_figures(weights: PointWeights, config: Config) -> Iterator[Row]:
         "weights",
         "One weight a task",
         f"For a board that has only task means: what each task would carry in all"
-        f"{', with its interval' if drawn is not None else ''}; orange is its "
+        f"{', with its interval' if weights.by_task['lo'].count() else ''}; orange is its "
         f"share under the plain average.{first_of(published.MAX_GROUPS, weights.by_task.height, 'task')}",
         published.group_weights(weights.by_task),
     )
