@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from benchwright.audit_inputs import is_panel
 from benchwright.cli import app
 from benchwright.config import Config
 from benchwright.errors import DataError, UsageError
@@ -19,7 +20,7 @@ from benchwright.mechanism.item_weights import weigh_items
 from benchwright.mechanism.moved_slopes import behind_the_weights
 from benchwright.panel.ingest import read_logs
 from benchwright.panel.panel import Panel
-from benchwright.pipeline import audit, is_panel
+from benchwright.pipeline import audit
 from benchwright.report.build import write_report
 from benchwright.report.contents import AuditReport
 from benchwright.simulate import PanelSimulation, SimulatedAxis, draw_grid, draw_panel, simulate_item_tables, to_frame

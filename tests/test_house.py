@@ -28,7 +28,7 @@ ORDER = (
     {"tuning"},
     {"board"},
     {"report"},
-    {"pipeline"},
+    {"audit_inputs", "pipeline"},
     {"app"},
     {"cli"},
 )

@@ -172,7 +172,7 @@ def test_from_nothing_to_a_panel(tmp_path: Path) -> None:
 
     from scipy.stats import kendalltau
 
-    from benchwright.pipeline import is_panel
+    from benchwright.audit_inputs import is_panel
 
     out = tmp_path / "lab"
     command = [sys.executable, str(LAB / "make_lab.py"), "-o", str(out), "--scale", "ci"]

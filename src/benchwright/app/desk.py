@@ -26,7 +26,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import polars as pl
 
-from benchwright import __version__, pipeline
+from benchwright import __version__, audit_inputs, pipeline
 from benchwright.auditing.improvability import audit_improvability
 from benchwright.auditing.item_audit import audit_items
 from benchwright.auditing.items import item_layer
@@ -124,9 +124,9 @@ class Desk:
     ) -> None:
         say = (lambda _: None) if progress is None else progress
         start = Config() if config is None else config
-        game = pipeline.in_force(inputs, start)[0].game
+        game = audit_inputs.in_force(inputs, start)[0].game
         self.opened: OpenedGame | None = None if game is None else open_game(game, progress=progress)
-        self.source = pipeline.read_inputs(inputs, start, progress=progress)
+        self.source = audit_inputs.read_inputs(inputs, start, progress=progress)
         self.inputs, self.config, self.notes = self.source.inputs, self.source.config, notes
         self.settings_file = Path(settings_file)
         estimates = self.source.estimates
