@@ -61,7 +61,9 @@ def address(folder: Path) -> Iterator[str]:
     """Where the desk is served."""
     port = serving.free_port("127.0.0.1", None)
     command = [sys.executable, "-m", "benchwright.cli", "serve", "panel", "--welfare", "welfare", "--port", str(port)]
-    for setting in ("resampling.replicates=100", "published.draws=39", "estimates.replicates=100"):
+    # so much fear of noise that the weights spread over ten items
+    few = ("resampling.replicates=100", "published.draws=39", "estimates.replicates=100")
+    for setting in (*few, "lab.risk_aversion=1e7"):
         command += ["--set", setting]
     command += ["--game", str(GAMES / "curves.toml")]
     with (folder / "log").open("w+") as log, subprocess.Popen(command, stderr=log, cwd=folder) as server:
@@ -126,6 +128,7 @@ def moved(page: Page, key: str) -> None:
     """Move a lever."""
     from playwright.sync_api import expect
 
+    settled(page)
     label, _, to = LEVERS[key]
     side = page.get_by_test_id("stSidebar")
     for group in side.locator("details").all():
