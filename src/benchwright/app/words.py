@@ -81,13 +81,13 @@ def board_lines(view: View, start: View) -> Iterator[str]:
     moved = ranked.filter(pl.col("rank_change") != 0).height
     outside = ranked.filter(~pl.col("uniform_rank").is_between("rank_lo", "rank_hi")).height
     yield (
-        f"First is {ranked['model'][0]}. Against the plain average {moved:,} of {count(ranked.height, 'model')} change "
-        f"places; for {outside:,} the old rank lies outside the ranks that the data allow now."
+        f"First is {ranked['model'][0]}. Against the plain average, {moved or 'none'} of {ranked.height:,} models "
+        f"change places; for {outside or 'none'} the old rank lies outside the ranks that the data allow now."
     )
     if start.board is not None and start.board is not board:
         both = ranked.join(start.board.frame.select("model", before="rank"), on="model").drop_nulls("before")
         changed = both.filter(pl.col("rank") != pl.col("before")).height
-        yield f"Against the settings at the start {changed:,} change places."
+        yield f"Against the settings at the start {changed or 'none'} change places."
 
 
 def movers(view: View, start: View) -> pl.DataFrame:

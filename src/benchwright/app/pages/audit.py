@@ -26,7 +26,8 @@ def show(desk: Desk, view: View) -> None:
     """Show the page."""
     st.caption("Levers do not change what was measured; prices change dollars, which the Items page has.")
     report = desk.bare
-    found, made = _made(desk, report)
+    with st.spinner("Drawing the figures"):
+        found, made = _made(desk, report)
     tabs = st.tabs([label for label, _ in SECTIONS.values()])
     for tab, (name, (label, how)) in zip(tabs, SECTIONS.items(), strict=True):
         with tab:
