@@ -184,7 +184,8 @@ def settings(lab: Lab, work: Path, tuned: Path) -> str:
         lines.append(f"{axis} = {{ usd = {usd:.3g}, {said} }}")
     lines += ["", "[lab]", f"budget = {all_seconds(lab, work, tuned) / 3600 * CORE_HOUR:.2g}"]
     lines += ["", "[estimates]", 'metric = "p_gold"', 'ranked_axis = "PT"  # the board is that of untuned models']
-    lines += ["", "[welfare]", "neutral = 2.5  # a choice like any: work somewhat below the middle is worth improving"]
+    why = "chosen with the results in view: at 3, the default, no weights by task help, and there is less to see"
+    lines += ["", "[welfare]", f"neutral = 2.5  # {why}"]
     return "\n".join([*lines, ""])
 
 
