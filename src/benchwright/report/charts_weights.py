@@ -88,7 +88,7 @@ def value_over_risk(weights: PointWeights) -> Chart | None:
                 title="share of the first-best value",
             ),
             color=alt.Color("scheme:N", title=None, sort=names, legend=alt.Legend(columns=2)),
-            strokeDash=alt.StrokeDash("scheme:N", sort=names, title=None),
+            strokeDash=alt.StrokeDash("scheme:N", sort=names, title=None, legend=None),
             tooltip=[
                 "scheme:N",
                 alt.Tooltip("r:Q", format=".3~g"),
