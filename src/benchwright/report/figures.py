@@ -68,7 +68,10 @@ class Figure:
     def chart(self) -> Chart:
         """Return the figure as an Altair chart under its title and caption; it carries its rows."""
         title = {"text": self.title, "subtitle": wrap(self.caption, LINE), "anchor": "start", "offset": 12}
-        chart: Chart = alt.Chart.from_dict(copy.deepcopy(self.spec) | {"title": title, "description": self.caption})
+        spec = copy.deepcopy(self.spec) | {"title": title, "description": self.caption}
+        rows = spec.pop("datasets", alt.Undefined)  # set at the end: altair would look at every row
+        chart: Chart = alt.Chart.from_dict(spec)
+        chart.datasets = rows
         return chart
 
     def svg(self) -> str:
