@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,6 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 
-from benchwright.app import serving
 from browsing import await_charts, await_count, is_too_wide, serious_faults, visit
 from game_reports import GAMES
 from test_audit_panel import grids, ingested, seeds
@@ -59,7 +59,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """Where the desk is served."""
-    port = serving.free_port("127.0.0.1", None)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     command = [sys.executable, "-m", "benchwright.cli", "serve", "panel", "--welfare", "welfare", "--port", str(port)]
     # so much fear of noise that the weights spread over ten items
     few = ("resampling.replicates=100", "published.draws=39", "estimates.replicates=100")
