@@ -205,6 +205,14 @@ def test_a_mark_tells_its_figures(browser: Browser, address: Address) -> None:
     assert re.fullmatch(r"label\s+(tuned|model-\d) \[\w+\]\s+rank\s+\d\s+from\s+\d\s+to\s+\d", told)
 
 
+def told_at(page: Page, dot: Locator) -> str:
+    """What the tooltip says at a dot; nothing where the dot lies under something without one."""
+    page.mouse.move(0, 0)
+    dot.hover(force=True)
+    tip = page.locator("#vg-tooltip-element")
+    return tip.inner_text() if tip.is_visible() else ""
+
+
 def test_hostile_names_stay_text_in_tooltips_and_tables(browser: Browser, address: Address) -> None:
     with visit(browser, address("hostile-tables")) as page:
         await_charts(page)
@@ -215,11 +223,7 @@ def test_hostile_names_stay_text_in_tooltips_and_tables(browser: Browser, addres
         assert page.locator("script").count() == page.locator("figure script").count() + 2
         dots = page.locator("#welfare-scatter .mark-symbol path")
         dots.first.scroll_into_view_if_needed()
-        told = []
-        for place in range(6):
-            dots.nth(place).hover(force=True)
-            page.locator("#vg-tooltip-element").wait_for(state="visible")
-            told.append(page.locator("#vg-tooltip-element").inner_text())
+        told = {tip for place in range(min(dots.count(), 40)) if (tip := told_at(page, dots.nth(place)))}
         assert any("<script>alert(1)</script>" in text or "<img src=x" in text for text in told)
         assert page.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0
 
