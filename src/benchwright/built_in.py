@@ -5,6 +5,7 @@ The files ship in ``example/``, whose README says what each one is and how all w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from benchwright.config import CONFIG_NAME, Config, load_config
@@ -26,8 +27,17 @@ MEASURED = (
 
 
 def over_example(config: Config) -> Config:
-    """Return the example's choices (prices in seconds of a core, a budget that fits) with those of a user over them."""
-    return config.over(load_config(FOLDER / CONFIG_NAME, source=NAME))
+    """Return the example's choices (prices in seconds of a core, a budget that fits) with those of a user over them.
+
+    A metric that a benchwright.toml names for other logs, and the example lacks, does not count.
+    """
+    own = load_config(FOLDER / CONFIG_NAME, source=NAME)
+    both, key = config.over(own), "estimates.metric"
+    here = {path.stem for path in PANEL.glob("*.parquet")}
+    if both.estimates.metric in here or both.sources[key].startswith("--"):
+        return both
+    estimates = replace(both.estimates, metric=own.estimates.metric)
+    return replace(both, estimates=estimates, sources={**both.sources, key: NAME})
 
 
 def example_files() -> tuple[SourceFile, ...]:
