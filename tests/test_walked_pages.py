@@ -20,6 +20,7 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if any(block.commands for blo
 # Not run here, and why. A command is named by how it begins.
 NOT_RUN = {
     "pip install": "brings libraries, as scripts/check.sh does",
+    "benchwright audit -o out/": "the built-in example, for a folder without choices; tests/test_example.py types it",
     "jupyter lab": "opens a browser; tests/test_notebooks.py runs the notebooks",
     "benchwright judge items.jsonl --model openai/": "asks a provider; tests/test_judge*.py ask a server here",
     "benchwright activities RAW": "needs the raw ratings, which are not ours to ship; tests/test_activity*.py",
