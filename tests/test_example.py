@@ -263,3 +263,12 @@ def test_sections_and_files_of_ones_own(tmp_path: Path) -> None:
     assert game_of(report).arms_race is None
     with pytest.raises(UsageError, match="`loadings` needs the welfare tables"):
         bw.audit(without=["welfare"], loadings=[built_in.WELFARE], game=game)
+
+
+def test_a_metric_of_other_logs_does_not_count_unless_it_is_asked_for() -> None:
+    other = {"estimates.metric": "choice:p_gold"}
+    chosen = built_in.over_example(Config().replace(other, source="benchwright.toml"))
+    assert (chosen.estimates.metric, chosen.sources["estimates.metric"]) == ("p_gold", built_in.NAME)
+    assert built_in.over_example(Config().replace(other, source="--metric")).estimates.metric == "choice:p_gold"
+    measured = Config().replace({"estimates.metric": "acc"}, source="benchwright.toml")
+    assert built_in.over_example(measured).estimates.metric == "acc"
