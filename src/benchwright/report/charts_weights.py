@@ -71,6 +71,8 @@ def value_over_risk(weights: PointWeights) -> Chart | None:
         "r", "efficiency", value=pl.col("surplus") / total, scheme=pl.col("scheme").replace(SCHEME_NAMES)
     ).select(best.columns)
     names = [BEST, *(SCHEME_NAMES[name] for name in weights.schemes)]
+    # The same for colour and dash, so that they share a legend.
+    order, legend = alt.Scale(domain=names), alt.Legend(columns=2)
     lines = (
         alt.Chart(pl.concat([best, others]))
         .mark_line(strokeWidth=2.5)
@@ -87,8 +89,8 @@ def value_over_risk(weights: PointWeights) -> Chart | None:
                 axis=alt.Axis(format=".0%"),
                 title="share of the first-best value",
             ),
-            color=alt.Color("scheme:N", title=None, sort=names, legend=alt.Legend(columns=2)),
-            strokeDash=alt.StrokeDash("scheme:N", sort=names, title=None, legend=None),
+            color=alt.Color("scheme:N", title=None, scale=order, legend=legend),
+            strokeDash=alt.StrokeDash("scheme:N", title=None, scale=order, legend=legend),
             tooltip=[
                 "scheme:N",
                 alt.Tooltip("r:Q", format=".3~g"),
