@@ -17,7 +17,7 @@ WIDTHS = {"desk": (1280, 900), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
 LOCAL = {"file", "data", "blob", "about"}
 HOSTS = {"127.0.0.1"}
-PATIENCE = 90_000  # milliseconds: on a busy machine a page of many charts takes long
+PATIENCE = 60_000  # milliseconds: on a busy machine a page of many charts takes long
 # axe looks into each mark of a chart; what it could find there is the same for every mark.
 MARKS = ".chart svg"
 OUTSIDE = """() => Array.from(document.querySelectorAll(".chart")).flatMap(chart => {

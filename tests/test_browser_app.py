@@ -249,3 +249,14 @@ def test_an_address_that_no_desk_wrote_is_said_to_be_none(browser: Browser, addr
         assert "welfare.neutral must lie in" in said
         assert evil in said
         assert page.locator("[data-testid=stMain] img[src=x]").count() == 0
+
+
+def test_haste_moves_no_lever(browser: Browser, address: str) -> None:
+    # Each click cuts the run before it short, often before it has come to the levers.
+    with visit(browser, f"{address}?published.max_share=0.2", known=is_known) as page:
+        for title in ("Items", "Audit", "Weights", "Assumptions", "Items", "Weights"):
+            page.get_by_role("link", name=title, exact=True).click()
+        page.get_by_role("heading", name="Weights", exact=True, level=1).wait_for()
+        settled(page)
+        assert parse_qs(urlsplit(page.url).query) == {"published.max_share": ["0.2"]}
+        assert page.get_by_test_id("stSidebar").get_by_role("slider", name="Neutral point").input_value() == "3"

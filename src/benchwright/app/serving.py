@@ -105,6 +105,7 @@ def options(address: str, port: int) -> dict[str, Any]:
         "client.showSidebarNavigation": False,
         "global.developmentMode": False,
         "global.showWarningOnDirectExecution": False,
+        "global.disableWidgetStateDuplicationWarning": True,
         "logger.level": "error",
         "logger.hideWelcomeMessage": True,
         "theme.light.primaryColor": BLUE,

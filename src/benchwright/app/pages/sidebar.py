@@ -12,21 +12,21 @@ from benchwright.app.words import inert
 from benchwright.config import Config
 from benchwright.errors import UsageError
 
-OPENED, STANDING = "faults of the address", "where levers stand"
+FAULTS, OPENED, STANDING = "faults of the address", "where levers stood at first", "where levers stand"
 
 
 def sidebar(desk: Desk) -> Config:
     """Show the levers and return the choices that they make; those of the start where they make none."""
     levers = levers_of(desk)
     if OPENED not in st.session_state:
-        found, st.session_state[OPENED] = from_query(desk, st.query_params.to_dict())
-        st.session_state[STANDING] = {
+        found, st.session_state[FAULTS] = from_query(desk, st.query_params.to_dict())
+        st.session_state[OPENED] = st.session_state[STANDING] = {
             lever.key: _shown(lever, found.get(lever.key, value_in(desk.config, lever.key))) for lever in levers
         }
     for lever in levers:
         # A run that a click cuts short before it reaches a widget takes the widget's value with it.
         st.session_state.setdefault(lever.key, st.session_state[STANDING][lever.key])
-    for fault in st.session_state[OPENED]:
+    for fault in st.session_state[FAULTS]:
         st.warning(f"From the address, not used: {inert(fault)}")
     with st.sidebar:
         st.markdown(f"**{inert(desk.name)}**")
@@ -36,7 +36,7 @@ def sidebar(desk: Desk) -> Config:
             if mine:
                 with st.expander(group, expanded=group in GROUPS[:2]):
                     for lever in mine:
-                        _widget(lever)
+                        _widget(lever, st.session_state[OPENED][lever.key])
         if not levers:
             st.caption("This source has no levers: it supports no weights, and no game was named.")
     st.session_state[STANDING] = {lever.key: st.session_state[lever.key] for lever in levers}
@@ -55,25 +55,26 @@ def sidebar(desk: Desk) -> Config:
 def _reset(desk: Desk) -> None:
     for lever in levers_of(desk):
         st.session_state[lever.key] = _shown(lever, value_in(desk.config, lever.key))
-    st.session_state[OPENED] = ()
+    st.session_state[FAULTS] = ()
 
 
-def _widget(lever: Lever) -> None:
+def _widget(lever: Lever, first: Any) -> None:
+    # What stood at first is told the browser with the widget: a value set beside it is lost with a run cut short.
     given: dict[str, Any] = {"key": lever.key, "help": lever.help}
     label = lever.label
     if lever.kind == "slider":
-        st.slider(label, lever.low, lever.high, step=0.01, **given)
+        st.slider(label, lever.low, lever.high, first, step=0.01, **given)
     elif lever.kind == "flag":
-        st.toggle(label, **given)
+        st.toggle(label, first, **given)
     elif lever.kind == "choice":
-        st.selectbox(label, lever.options, **given)
+        st.selectbox(label, lever.options, lever.options.index(first), **given)
     elif lever.kind == "text":
-        st.text_input(label, placeholder="as the game has it", max_chars=200, **given)
+        st.text_input(label, first, placeholder="as the game has it", max_chars=200, **given)
     elif lever.kind == "whole":
-        st.number_input(label, min_value=int(lever.low or 0), max_value=int(lever.high or 0), value=None, step=1,
+        st.number_input(label, min_value=int(lever.low or 0), max_value=int(lever.high or 0), value=first, step=1,
                         placeholder="any number", **given)  # fmt: skip
     else:
-        st.number_input(label, min_value=lever.low, max_value=lever.high, value=None if lever.optional else "min",
+        st.number_input(label, min_value=lever.low, max_value=lever.high, value=first,
                         format="%g", placeholder="not set", **given)  # fmt: skip
 
 
