@@ -33,8 +33,8 @@ def write_hostile(folder: Path) -> Path:
     write_rows(
         source / "families.csv", [["task", "family"], *([task, HOSTILE[i % 2 + 1]] for i, task in enumerate(tasks))]
     )
-    labels = [["concept_id", "gwa", "dropped", "p_auto_15", "p_aug_15"]]
-    labels += [[name, HOSTILE[i], dropped, auto, aug] for i, (name, _, _, dropped, auto, aug) in enumerate(ACTIVITIES)]  # type: ignore[list-item]
+    labels: list[list[object]] = [["concept_id", "gwa", "dropped", "p_auto_15", "p_aug_15"]]
+    labels += [[name, HOSTILE[i], dropped, auto, aug] for i, (name, _, _, dropped, auto, aug) in enumerate(ACTIVITIES)]
     write_rows(source / "gwa_welfare_scores.csv", labels)
     topics = [["task", "doc_id", "topic"], [HOSTILE[0], HOSTILE[0], HOSTILE[0]], [HOSTILE[0], HOSTILE[1], HOSTILE[2]]]
     write_rows(source / "item_topics.csv", topics)

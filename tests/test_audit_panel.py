@@ -229,9 +229,10 @@ def test_welfare_of_other_items_is_refused(panel: Path, tmp_path: Path) -> None:
 
 
 def test_arguments_of_a_panel_need_one(tmp_path: Path) -> None:
-    for given in ({"welfare": tmp_path}, {"runs": tmp_path}, {"engine": "duckdb"}):
+    arguments: list[dict[str, Any]] = [{"welfare": tmp_path}, {"runs": tmp_path}, {"engine": "duckdb"}]
+    for given in arguments:
         with pytest.raises(UsageError, match="goes with a panel"):
-            audit(simulate_item_tables(), **given)  # type: ignore[arg-type]
+            audit(simulate_item_tables(), **given)
 
 
 def test_exported_rows_are_a_panel_too(panel: Path, tmp_path: Path, report: AuditReport) -> None:

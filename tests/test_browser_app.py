@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode, urlsplit
-from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -70,7 +72,7 @@ def address(folder: Path) -> Iterator[str]:
     command += ["--game", str(GAMES / "curves.toml")]
     with (folder / "log").open("w+") as log, subprocess.Popen(command, stderr=log, cwd=folder) as server:
         try:
-            answers(f"http://127.0.0.1:{port}/", server)
+            answers(port, server)
             yield f"http://127.0.0.1:{port}/"
             server.send_signal(signal.SIGINT)
             assert server.wait(60) == 0
@@ -80,15 +82,18 @@ def address(folder: Path) -> Iterator[str]:
             server.kill()
 
 
-def answers(address: str, server: subprocess.Popen[bytes]) -> None:
+def answers(port: int, server: subprocess.Popen[bytes]) -> None:
     """Wait until the server does."""
     for _ in range(1200):
         assert server.poll() is None, "the server ended"
         try:
-            with urlopen(f"{address}_stcore/health", timeout=10):  # noqa: S310
-                return
+            with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as asked:
+                asked.request("GET", "/_stcore/health")
+                if asked.getresponse().status == HTTPStatus.OK:
+                    return
         except OSError:
-            time.sleep(0.1)
+            pass
+        time.sleep(0.1)
     raise AssertionError("the server does not answer")
 
 

@@ -25,23 +25,23 @@ from benchwright.report.inputs import AuditInputs
 
 
 def in_force(inputs: AuditInputs, config: Config) -> tuple[AuditInputs, Config]:
-    """Return what is read and the choices for it: where no source is named, the built-in example and its own choices
-    under those that are set.
+    """Return what is read beside the source, and the choices: where no source is named, those of the built-in example
+    under what is given.
     """
     if inputs.source is not None:
         return inputs, config
     welfare = built_in.WELFARE if inputs.welfare is None and "welfare" not in inputs.without else inputs.welfare
     runs = built_in.RUNS if inputs.runs is None else inputs.runs
     game = built_in.GAME if inputs.game is None else inputs.game
-    return replace(inputs, source=built_in.PANEL, welfare=welfare, runs=runs, game=game), built_in.over_example(config)
+    return replace(inputs, welfare=welfare, runs=runs, game=game), built_in.over_example(config)
 
 
 def read_inputs(inputs: AuditInputs, config: Config, *, progress: Callable[[str], None] | None = None) -> AuditSource:
     """Read what an audit rests on, but its game; errors are those of :func:`audit`."""
     say = (lambda _: None) if progress is None else progress
     asked, choices = in_force(inputs, config)
-    source, without, welfare, runs, engine = asked.source, asked.without, asked.welfare, asked.runs, asked.engine
-    assert source is not None  # noqa: S101  in_force names one
+    source = built_in.PANEL if asked.source is None else asked.source
+    without, welfare, runs, engine = asked.without, asked.welfare, asked.runs, asked.engine
     say("reading")
     estimates = folder = None
     judged = _Judged(inputs.judges, inputs.loadings, inputs.activities)

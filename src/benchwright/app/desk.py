@@ -10,7 +10,7 @@ source      nothing that a lever moves; read once                               
 audit       prices (dollars only; a panel's cost ranks have no intervals then)     ``audit_items``
 weights     welfare, prices, lab, published                                        ``weigh_at_estimates``
 board       the same                                                               ``board_of``
-game        game                                                                   ``OpenedGame.answer``
+game        game                                                                   ``open_game(...).answer``
 report      all of them; only on demand, as it draws                               ``report_on``
 ==========  =====================================================================  =================================
 """

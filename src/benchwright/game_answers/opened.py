@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from benchwright.choices import GameChoices
 from benchwright.errors import UsageError
@@ -25,44 +25,62 @@ from benchwright.ranking_game.finite import FiniteGame
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OpenedGame:
-    """A game as read: on curves that are ``fitted``, of a ``file`` without curves, or a ``result`` without levers."""
+class OpenedCurves:
+    """A game on measured scores, with its curves fitted; ``n`` developers, and levers that move."""
 
-    stated: CurveGame | None = None
-    fitted: FittedCurves | None = None
-    file: GameFile | None = None
-    result: GameResult | None = None
-
-    @property
-    def movable(self) -> bool:
-        """Whether rewards, costs and the level of tuning can be changed."""
-        return self.result is None
+    stated: CurveGame
+    fitted: FittedCurves
+    movable = True
 
     @property
     def n(self) -> int:
-        """Number of developers; 0 of a result."""
-        if self.fitted is not None:
-            return len(self.fitted.fits.models)
-        return 0 if self.file is None else self.file.game.n
+        """Number of developers."""
+        return len(self.fitted.fits.models)
 
     def answer(self, choices: GameChoices, *, intervals: bool = True) -> GameResult:
         """Return what :func:`~benchwright.game_answers.inputs.answer_file` says under these choices.
 
-        Without ``intervals`` a game on curves looks at no draws, and no game runs an arms race.
+        Without ``intervals`` no draws are looked at, and no arms race is run.
         """
-        given = options_of(choices)
-        if self.result is not None:
-            if given:
-                raise UsageError("this game has no rewards, costs or level of tuning to change")
-            return self.result
-        if self.file is not None:
-            return answer_game(changed_game(self.file, given), race=intervals and self.file.race)
-        assert self.stated is not None  # noqa: S101  one of the three is there
-        assert self.fitted is not None  # noqa: S101
-        stated = changed_curves(self.stated, given)
+        stated = changed_curves(self.stated, options_of(choices))
         if not intervals:
             stated = replace(stated, race=False)
         return answer_fitted(stated, self.fitted, intervals=intervals)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenedFile:
+    """A game file without curves."""
+
+    file: GameFile
+    movable = True
+
+    @property
+    def n(self) -> int:
+        """Number of developers."""
+        return self.file.game.n
+
+    def answer(self, choices: GameChoices, *, intervals: bool = True) -> GameResult:
+        """Return the answer under these choices; without ``intervals`` no arms race is run."""
+        return answer_game(changed_game(self.file, options_of(choices)), race=intervals and self.file.race)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenedResult:
+    """An answer whose rewards, costs and level of tuning cannot be changed; it counts no developers."""
+
+    result: GameResult
+    movable = False
+    n = 0
+
+    def answer(self, choices: GameChoices, *, intervals: bool = True) -> GameResult:
+        """Return the answer; choices are an error."""
+        if options_of(choices):
+            raise UsageError("this game has no rewards, costs or level of tuning to change")
+        return self.result
+
+
+OpenedGame: TypeAlias = OpenedCurves | OpenedFile | OpenedResult
 
 
 def options_of(choices: GameChoices) -> dict[str, Any]:
@@ -79,10 +97,10 @@ def open_game(path: str | Path, *, progress: Progress | None = None) -> OpenedGa
         read = read_game(file)
         if isinstance(read, GameFile):
             if isinstance(read.game, FiniteGame):
-                return OpenedGame(result=answer_game(read, progress=progress))
-            return OpenedGame(file=read)
-        return OpenedGame(stated=read, fitted=fit_stated(read, progress=progress))
+                return OpenedResult(answer_game(read, progress=progress))
+            return OpenedFile(read)
+        return OpenedCurves(read, fit_stated(read, progress=progress))
     if kind is BY_EFFORT:
         stated = CurveGame(file)
-        return OpenedGame(stated=stated, fitted=fit_stated(stated, progress=progress))
-    return OpenedGame(result=answer_file(file, progress=progress))
+        return OpenedCurves(stated, fit_stated(stated, progress=progress))
+    return OpenedResult(answer_file(file, progress=progress))

@@ -9,6 +9,7 @@ from benchwright.app.pages import shown
 from benchwright.app.words import inert
 from benchwright.game_answers.answer import GameAnswer
 from benchwright.game_answers.headline import headline
+from benchwright.game_answers.opened import OpenedCurves
 from benchwright.report.figures import game_figures
 from benchwright.report.findings import game_findings
 from benchwright.report.page_game import game_notes
@@ -25,10 +26,10 @@ def show(desk: Desk, view: View) -> None:
         shown.missing("No ranking game was named", HOW)
         return
     intervals = True
-    if opened.fitted is not None and opened.n > AT_ONCE:
+    if isinstance(opened, OpenedCurves) and opened.n > AT_ONCE:
         intervals = st.toggle("With intervals (slower)", key="game-intervals")
         if not intervals:
-            st.caption("At the fitted curves, without draws: no intervals, and no share of draws.")
+            st.caption("At the fitted curves, without draws: no intervals, no share of draws, and no arms race.")
     answer = desk.game(view.config, intervals=intervals)
     if answer is None:
         return
