@@ -182,17 +182,20 @@ def bootstrap(sums: Sums, design: Design, replicates: int, rng: np.random.Genera
     edges = [0, len(sums.task)]
     if sums.clip:
         edges = np.searchsorted(sums.task, np.arange(int(sums.task.max()) + 2)).tolist()
+    size = design.sizes[design.stratum[sums.unit]]
+    factor = (size / np.maximum(size - 1, 1))[:, None]
+    tops, bottoms = factor * sums.top, factor * sums.bottom
+    least = TINY * np.abs(sums.bottom).sum(axis=0)
     start = 0
     for counts in _counts(design, replicates, rng):
         mine = counts if len(sums.unit) == counts.shape[1] and (np.diff(sums.unit) == 1).all() else counts[:, sums.unit]
         top = np.zeros((len(mine), out.shape[1]))
         for low, high in pairwise(edges):
-            part = mine[:, low:high] @ sums.top[low:high]
+            part = mine[:, low:high] @ tops[low:high]
             top += np.maximum(part, 0.0) if sums.clip else part
-        bottom = np.broadcast_to(mine @ sums.bottom, top.shape)
-        enough = bottom > TINY * np.abs(sums.bottom).sum(axis=0)
+        bottom = np.broadcast_to(mine @ bottoms, top.shape)
         stop = start + len(mine)
-        out[start:stop] = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=enough)
+        out[start:stop] = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > least)
         start = stop
     return out
 
@@ -206,15 +209,14 @@ def _per_unit(sums: Sums, design: Design, cells: FloatArray) -> FloatArray:
 
 
 def _counts(design: Design, replicates: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Yield how much each unit counts in each draw, (b, G), of mean 1."""
+    """Yield how often each unit is among the G_h - 1 drawn of its stratum in each draw, (b, G)."""
+    ends = np.cumsum([0, *design.sizes])
     for start in range(0, replicates, DRAWS):
-        b = min(DRAWS, replicates - start)
-        parts = []
-        for size in design.sizes:
-            drawn = times_drawn(rng.integers(size, size=(b, max(size - 1, 1))), size)
-            drawn *= size / max(size - 1, 1)
-            parts.append(drawn)
-        yield parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        counts = np.empty((min(DRAWS, replicates - start), ends[-1]))
+        for low, high in pairwise(ends):
+            size = int(high - low)
+            counts[:, low:high] = times_drawn(rng.integers(size, size=(len(counts), max(size - 1, 1))), size)
+        yield counts
 
 
 def _gather(row: NDArray[np.integer], factor: FloatArray) -> csr_array:

@@ -34,8 +34,8 @@ class Leaderboard(Shown):
         of the sum of |weight| of those that it lacks). Null where there is none. ``score_unclipped`` where scores are
         clipped at chance; ``score_with_flagged`` and ``rank_with_flagged`` where items were flagged; ``added`` where
         models were added to a frozen board.
-    scheme
-        The weights of the items that count.
+    scheme, given
+        The weights of the items that count, and those that they were taken from.
     values
         The values of these items, and of those without weight that count in the plain average, as the logs have them;
         NaN where a model lacks one.
@@ -51,6 +51,7 @@ class Leaderboard(Shown):
 
     frame: pl.DataFrame
     scheme: WeightScheme
+    given: WeightScheme
     values: BoardValues
     scale: Scale
     rules: ScoringRules
@@ -92,7 +93,7 @@ class Leaderboard(Shown):
                 "scale": self.scale.to_dict(),
                 "metrics": self.values.metrics,
                 "policy": dict(self.policy),
-                "numbers": dict(self.numbers),
+                "numbers": {**self.numbers, "given_sha256": self.given.sha256},
                 "notes": list(self.notes),
             }
         )

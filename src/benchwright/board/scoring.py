@@ -100,13 +100,13 @@ def score_board(
         "units": trust.units,
         "critical": trust.sets.critical,
         "rank_sets": trust.sets.method,
-        "given_sha256": w.given.sha256,
     }
     named = np.isfinite(w.weights)
     rows = w.board.items.with_columns(weight=w.weights).filter(named)
     used = WeightScheme(rows, w.board.level, w.given.rule, w.given.assumptions)
     notes = tuple(dict.fromkeys([*w.notes, *trust.notes]))
-    return Leaderboard(_frame(w, columns, trust, ranking), used, w.board, w.scale, rules, policy, numbers, notes)
+    frame = _frame(w, columns, trust, ranking)
+    return Leaderboard(frame, used, w.given, w.board, w.scale, rules, policy, numbers, notes)
 
 
 def _spread(values: FloatArray | IntArray, which: Flags) -> FloatArray:

@@ -40,7 +40,7 @@ Pairs = list[tuple[int, IntArray]]  # j with the k it is compared to, rising; pl
 Score = Callable[[int, IntArray], FloatArray]  # of j minus each of others, in each draw: (len(others), B)
 
 CELLS = 1 << 16  # scores held at once: they stay in the processor's cache
-SIGN_CELLS = 1 << 22  # signs held at once: 32 MB
+SIGN_CELLS = 1 << 20  # signs held at once: 8 MB, which the allocator gives again without new pages
 TIE = 1 + 1e-9  # a score within this of the critical value equals it: one pattern of signs is the data themselves
 
 
@@ -227,7 +227,7 @@ def from_replicates(
         how += ", too few to tell anything apart"
     alike = bool((size == size[0]).all())
     rows = u if alike else np.vstack([u, u * size])
-    z = np.hstack([rows @ signs for signs in _signs(units, replicates, exact, rng)])
+    z = np.hstack([rows @ signs.T for signs in _signs(units, replicates, exact, rng)])
     total = rows.sum(axis=1)[:, None] - rows.sum(axis=1)
     if alike:  # then T is one growing function of sum d / sqrt(sum d^2) for all pairs
         inverse = _divide(1.0, np.sqrt(squares))
@@ -362,14 +362,14 @@ def _squared_distances(u: FloatArray, *, smallest: float) -> FloatArray:
 
 
 def _signs(units: int, replicates: int, exact: bool, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Yield blocks of signs -1 and 1, shape (units, b): every pattern once, or ``replicates`` at random."""
+    """Yield blocks of signs -1 and 1, shape (b, units): every pattern once, or ``replicates`` at random."""
     if exact:
-        yield np.where(np.arange(2**units) >> np.arange(units)[:, None] & 1, 1.0, -1.0)
+        yield np.where(np.arange(2**units)[:, None] >> np.arange(units) & 1, 1.0, -1.0)
         return
     step = max(1, SIGN_CELLS // units)
     for start in range(0, replicates, step):
         heads = rng.random((min(step, replicates - start), units)) < 0.5
-        yield np.where(heads.T, 1.0, -1.0)
+        yield (2 * heads.view(np.int8) - np.int8(1)).astype(np.float64)
 
 
 def _divide(top: FloatArray | float, root: FloatArray) -> FloatArray:
