@@ -113,13 +113,14 @@ def choices() -> str:
 def item_layer() -> str:
     """Return the page of the item layer's columns."""
     every = [*COLUMNS, *axis_columns(["<axis>"])]
-    rows = [(f"`{one.name}`", one.unit, one.description.replace("<axis>", "an")) for one in every]
-    rows = [(name.replace("<axis>", "AXIS"), unit, words.replace("an axis", "that axis")) for name, unit, words in rows]
+    rows = [(f"`{one.name}`", one.unit, one.description) for one in every]
+    rows = [(name.replace("<axis>", "AXIS"), unit, words.replace("<axis>", "AXIS")) for name, unit, words in rows]
     return (
         f"# The item layer: columns of `items.parquet`\n\n{MADE}\n"
         "One row per (task, doc_id), to be mounted on any evaluation pipeline. A file has the columns that its source\n"
         "supports; its Parquet metadata holds units and descriptions. Null is “not known”, never 0. AXIS is an effort\n"
-        "axis in lower case: pt, sft, rl, or one of your own.\n\n"
+        "axis: pt, sft, rl, or one of your own, in lower case in a column's name. A slope unit is what `[prices]` puts a\n"
+        "price on: 10^9 tokens, 10^3 examples and 10^3 prompts by default.\n\n"
         f"{table(('column', 'unit', 'meaning'), rows)}\n"
         "Read units and meanings from a file:\n\n"
         "```python\n>>> import tempfile\n>>> from pathlib import Path\n>>> import polars as pl\n"
