@@ -7,8 +7,9 @@ is then that of one game with more axes:
 
 with C repeated along the axes and noise as estimated. Weights that fit one estimate of A use its small differences
 between items, which another draw does not have; the mean of A_d C^-1 A_d' is the estimate's own M and the covariance of
-the slopes, N, which adds (w - v)'N(w - v) / 2 to what is lost: it draws weights towards w where slopes are unsure. Draws
-stand for what the slopes may be, given the data; this is not the correction of M for its noise, which asks what M is.
+the slopes, N, which adds (w - v)'N(w - v) / 2 to what is lost: it draws weights towards w where slopes are unsure.
+Draws stand for what the slopes may be, given the data; this is not the correction of M for its noise, which asks what M
+is.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ C2  v_i is concave (that it does not fall the forms see to, and scores of at mos
     the least concave function above it, in score. For v = L + (U - L) sigmoid(z), z = alpha + beta log(1 + x), the
     second derivative is a positive factor times beta (1 - 2 sigmoid(z)) - 1: a power law is convex exactly where beta >
     1 and z < log((beta - 1)/(beta + 1)), that is on the first stretch of effort, and concave beyond.
-C3  inf{y : v_b(y) > t} - inf{x : v_a(x) > t}, what b needs beyond a to exceed a score t, does not fall as t rises: k(x) -
-    x with k(x) = inf{e : v_b(e) > v_a(x)}, a plateau of a counting at its far end. Size: the largest fall, in effort.
-    Ranges are of the target score v_a(x), and targets out of b's reach are no violation. With
+C3  inf{y : v_b(y) > t} - inf{x : v_a(x) > t}, what b needs beyond a to exceed a score t, does not fall as t rises.
+    That is k(x) - x with k(x) = inf{e : v_b(e) > v_a(x)}, x the far end where v_a has a plateau. Size: the largest
+    fall, in effort. Ranges are of the target score v_a(x), and targets out of b's reach are no violation. With
     common L and U, k'(x) = (beta_a/beta_b) exp((alpha_a - alpha_b)/beta_b) (1 + x)^(beta_a/beta_b - 1) is monotone, so
     both ends of the range decide whether it is at least 1.
 
