@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
@@ -20,7 +21,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 
-from browsing import await_charts, await_count, is_too_wide, serious_faults, visit
+from browsing import PATIENCE, await_charts, await_count, is_too_wide, serious_faults, visit
 from game_reports import GAMES
 from test_audit_panel import grids, ingested, seeds
 
@@ -61,23 +62,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """Where the desk is served."""
+    port = free_port()
+    with served(folder, port) as server:
+        yield f"http://127.0.0.1:{port}/"
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 0
+    assert "Traceback" not in (folder / "log").read_text(encoding="utf-8")
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Serve the desk of a folder until it is left."""
     command = [sys.executable, "-m", "benchwright.cli", "serve", "panel", "--welfare", "welfare", "--port", str(port)]
     # so much fear of noise that the weights spread over ten items
     few = ("resampling.replicates=100", "published.draws=39", "estimates.replicates=100")
     for setting in (*few, "lab.risk_aversion=1e7"):
         command += ["--set", setting]
     command += ["--game", str(GAMES / "curves.toml")]
-    with (folder / "log").open("w+") as log, subprocess.Popen(command, stderr=log, cwd=folder) as server:
+    with (folder / "log").open("w") as log, subprocess.Popen(command, stderr=log, cwd=folder) as server:
         try:
             answers(port, server)
-            yield f"http://127.0.0.1:{port}/"
-            server.send_signal(signal.SIGINT)
-            assert server.wait(60) == 0
-            log.seek(0)
-            assert "Traceback" not in log.read()
+            yield server
         finally:
             server.kill()
 
@@ -123,6 +136,11 @@ def sayings(page: Page) -> Locator:
     """Figures and sentences of a page, tables and charts apart."""
     main = page.get_by_test_id("stMain")
     return main.locator("[data-testid=stMetricValue], [data-testid=stMarkdownContainer] p")
+
+
+def figures(page: Page) -> Locator:
+    """Figures at the head of a page."""
+    return page.get_by_test_id("stMain").get_by_test_id("stMetricValue")
 
 
 def told(page: Page) -> list[str]:
@@ -225,6 +243,9 @@ def test_an_item_is_found_and_explained(browser: Browser, address: str) -> None:
         page.get_by_label("Item id or topic contains").press("Enter")
         page.get_by_role("heading", name="/ 7").wait_for()
         page.get_by_role("heading", name="Why it weighs what it weighs").wait_for()
+        page.wait_for_url("**doc_id=7")
+        with visit(browser, page.url, known=is_known) as other:
+            other.get_by_role("heading", name="/ 7").wait_for()
         page.get_by_label("Item id or topic contains").fill("no such item")
         page.get_by_label("Item id or topic contains").press("Enter")
         page.get_by_text("No item fits.").wait_for()
@@ -265,3 +286,38 @@ def test_haste_moves_no_lever(browser: Browser, address: str) -> None:
         settled(page)
         assert parse_qs(urlsplit(page.url).query) == {"published.max_share": ["0.2"]}
         assert page.get_by_test_id("stSidebar").get_by_role("slider", name="Neutral point").input_value() == "3"
+
+
+def test_a_killed_server_loses_nothing(browser: Browser, folder: Path, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    for name in ("panel", "welfare"):
+        shutil.copytree(folder / name, tmp_path / name)
+    port = free_port()
+    kept = {"published.max_share": ["0.2"]}
+    with browser.new_context() as context:
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        with served(tmp_path, port) as server:
+            page.goto(f"http://127.0.0.1:{port}/")
+            moved(page, "published.max_share")
+            before = figures(page).all_text_contents()
+            opened(page, "Assumptions")
+            page.get_by_role("button", name="Write these settings to benchwright.toml").click()
+            page.get_by_text("Wrote benchwright.toml.").wait_for()
+            page.get_by_role("button", name="Build the report").click()
+            page.get_by_text("tables", exact=True).wait_for()  # a step of the report
+            server.kill()
+            server.wait()
+        assert not (tmp_path / "out-desk").exists()
+        assert "max_share = 0.2" in (tmp_path / "benchwright.toml").read_text(encoding="utf-8")
+        assert parse_qs(urlsplit(page.url).query) == kept
+        with served(tmp_path, port):
+            page.reload()
+            opened(page, "Weights")
+            expect(figures(page)).to_have_text(before)
+            opened(page, "Assumptions")
+            page.get_by_role("button", name="Build the report").click()
+            page.get_by_text("open out-desk/report.html").wait_for()
+        names = {"panel", "welfare", "log", "benchwright.toml", "out-desk"}
+        assert {one.name for one in tmp_path.iterdir()} == names

@@ -214,3 +214,36 @@ def test_the_data_of_a_chart_is_its_rows(desk: Desk) -> None:
     ranks = next(one for one in made if one.name == "rescored-ranks")
     assert data_of(ranks.spec)["name"].is_in([HOSTILE]).any()
     assert data_of({"datasets": {"a": [{"x": 1}]}}).equals(pl.DataFrame({"x": [1]}))
+
+
+def test_an_address_opens_the_item_that_was_shared(desk: Desk) -> None:
+    made = app("items")
+    task, doc_id = desk.items(desk.config).select("task", "doc_id").rows()[-1]
+    made.selectbox(key="items-item").select((task, doc_id)).run()
+    sound(made)
+    shared = dict(made.query_params)
+    assert shared == {"task": task, "doc_id": str(doc_id)}
+    title = made.subheader[0].value
+    other = app("weights", query=shared)
+    assert not other.warning
+    other = on(other, "items")
+    sound(other)
+    assert other.subheader[0].value == title
+    other.slider(key="welfare.neutral").set_value(2.4).run()
+    assert dict(other.query_params) == shared | {"welfare.neutral": "2.4"}
+    lost = on(app("weights", query={"task": task, "doc_id": "no such item"}), "items")
+    sound(lost)
+    assert lost.subheader
+
+
+def test_the_audit_page_follows_prices(desk: Desk) -> None:
+    made = app("audit")
+    before = texts(made)
+    made.slider(key="welfare.neutral").set_value(2.4).run()
+    assert texts(made) == before
+    made.number_input(key="prices.PT").set_value(80.0).run()
+    sound(made)
+    assert texts(made) != before
+    assert "ranks by cost have no intervals" in texts(made)
+    made.button(key="reset").click().run()
+    assert texts(made) == before

@@ -245,11 +245,14 @@ class Desk:
         """Effort axes that have slopes and a price."""
         return tuple(axis for axis in self.source.tables.axes if axis in self.config.prices)
 
-    @property
-    def bare(self) -> AuditReport:
-        """The audit alone, as a report without weights, board or game."""
+    def bare(self, config: Config) -> AuditReport:
+        """Return the audit at these prices alone, as a report without weights, board or game."""
         source = self.source
-        return AuditReport(source.tables, self._audit, None, None, self.config, __version__, source.estimates)
+        return AuditReport(source.tables, self.audit(config), None, None, config, __version__, source.estimates)
+
+    def audited(self, config: Config, make: Callable[[AuditReport], Value]) -> Value:
+        """Return something that is made of the audit alone, and kept by its prices."""
+        return cast("Value", self._shown.get(("audit", _prices(config)), lambda: make(self.bare(config))))
 
 
 def _prices(config: Config) -> Hashable:

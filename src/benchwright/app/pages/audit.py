@@ -6,9 +6,8 @@ import streamlit as st
 
 from benchwright.app.desk import Desk, View
 from benchwright.app.pages import shown
-from benchwright.report.contents import AuditReport
-from benchwright.report.figures import Figure, figures
-from benchwright.report.findings import Finding, findings
+from benchwright.report.figures import figures
+from benchwright.report.findings import findings
 
 SECTIONS = {
     "welfare": ("Welfare", "give welfare tables: --welfare FOLDER for a panel"),
@@ -24,10 +23,14 @@ SECTIONS = {
 
 def show(desk: Desk, view: View) -> None:
     """Show the page."""
-    st.caption("Levers do not change what was measured; prices change dollars, which the Items page has.")
-    report = desk.bare
+    said = "Levers do not change what was measured; prices change dollars."
+    if view.audit is not desk.start.audit and desk.source.estimates is not None:
+        said += " At moved prices ranks by cost have no intervals: the report built with these settings has them."
+    st.caption(said)
     with st.spinner("Drawing the figures"):
-        found, made = _made(desk, report)
+        found, made, notes = desk.audited(
+            view.config, lambda report: (findings(report), figures(report), report.audit.notes)
+        )
     tabs = st.tabs([label for label, _ in SECTIONS.values()])
     for tab, (name, (label, how)) in zip(tabs, SECTIONS.items(), strict=True):
         with tab:
@@ -39,11 +42,7 @@ def show(desk: Desk, view: View) -> None:
             shown.findings(mine)
             shown.figures(drawn, place=f"audit-{name}")
     with st.expander("What to know before trusting a figure"):
-        shown.say(report.audit.notes)
-
-
-def _made(desk: Desk, report: AuditReport) -> tuple[tuple[Finding, ...], tuple[Figure, ...]]:
-    return desk.kept("audit", desk.config, lambda: (findings(report), figures(report)))
+        shown.say(notes)
 
 
 def _why(desk: Desk, name: str, label: str) -> str:

@@ -11,6 +11,7 @@ from benchwright.app.levers import GROUPS, Lever, config_under, from_query, leve
 from benchwright.app.words import inert
 from benchwright.config import Config
 from benchwright.errors import UsageError
+from benchwright.logs.item_tables import ITEM
 
 FAULTS, OPENED, STANDING = "faults of the address", "where levers stood at first", "where levers stand"
 
@@ -19,7 +20,8 @@ def sidebar(desk: Desk) -> Config:
     """Show the levers and return the choices that they make; those of the start where they make none."""
     levers = levers_of(desk)
     if OPENED not in st.session_state:
-        found, st.session_state[FAULTS] = from_query(desk, st.query_params.to_dict())
+        query = {key: value for key, value in st.query_params.to_dict().items() if key not in ITEM}
+        found, st.session_state[FAULTS] = from_query(desk, query)
         st.session_state[OPENED] = st.session_state[STANDING] = {
             lever.key: _shown(lever, found.get(lever.key, value_in(desk.config, lever.key))) for lever in levers
         }
@@ -46,8 +48,9 @@ def sidebar(desk: Desk) -> Config:
     except UsageError as error:
         st.error(f"{inert(error.message)}. The settings at the start are shown.")
         return desk.config
-    wanted = to_query(desk, settings)
-    if st.query_params.to_dict() != wanted:
+    there = st.query_params.to_dict()
+    wanted = to_query(desk, settings) | {key: value for key, value in there.items() if key in ITEM}
+    if there != wanted:
         st.query_params.from_dict(wanted)
     return config
 
