@@ -218,6 +218,7 @@ def test_stated_welfare_is_scaled_and_items_without_it_are_left_out() -> None:
     assert audit.items["n_dominators"].to_list() == [1, 1, 0, None]
     assert audit.activities.is_empty()
     assert any("1 item lacks a welfare value" in note for note in audit.notes)
+    assert any("2 items below 1" in note for note in audit.notes)
     assert any("only 1 task: there is no interval" in note for note in audit.notes)
 
 
@@ -227,8 +228,9 @@ def test_welfare_that_no_item_has_is_an_error() -> None:
 
 
 def test_one_family_is_contrasted_with_nothing() -> None:
-    audit = audit_items(stated_tables([("s", 0, 2.0, 3.0)]), Config()).welfare
+    audit = audit_items(stated_tables([("s", 0, 2.5, 3.0)]), Config()).welfare
     assert audit is not None
+    assert not any("below 1" in note for note in audit.notes)
     assert audit.contrast is None
     assert any("all items are of one family" in note for note in audit.notes)
 

@@ -23,6 +23,7 @@ from benchwright.estimating.estimates import PanelEstimates
 from benchwright.logs.item_tables import DEFAULT_JUDGE, ITEM, ItemTables
 
 PUBLISHED_TOLERANCE = 1e-6
+LEAST = 1  # of an activity's value
 FEW_TASKS = 10
 
 
@@ -100,6 +101,11 @@ def _audit_welfare(tables: ItemTables, config: Config) -> WelfareAudit:
         left = items.height - known.height
         lack = "lacks" if left == 1 else "lack"
         notes.append(f"{count(left, 'item')} {lack} a welfare value in one framing and count no further.")
+    if low := items.filter((pl.col("w_auto") < LEAST) | (pl.col("w_aug") < LEAST)).height:
+        notes.append(
+            f"{count(low, 'item')} below {LEAST}, the least value of an activity: dropped or missing ranks add 0; shown"
+            " as it comes out."
+        )
     pair = robust.pair(robust.assign(known["task"]))
     mark = quadrant(pl.col("w_auto"), pl.col("w_aug"), choices.quadrant_threshold)
     items = mark_frontier(items.with_columns(quadrant=mark))
