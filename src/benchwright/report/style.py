@@ -46,6 +46,7 @@ THEME: dict[str, Any] = {
         "titleFontWeight": "normal",
         "labelLimit": 200,
         "columns": 3,
+        "symbolBaseFillColor": MUTED,  # of sizes where colour says something else; else black on any page
     },
     "range": {"category": CATEGORY},
 }

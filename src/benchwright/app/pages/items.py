@@ -65,10 +65,14 @@ def _one(desk: Desk, view: View, items: pl.DataFrame, task: str, doc_id: object)
     with read:
         st.markdown("##### The item")
         text, missing = desk.text(task, doc_id)
-        if text is None:
-            st.caption(inert(missing))
-        else:
+        topic = row["topic"][0] if "topic" in row.columns else None
+        if text is not None:
             st.text(text)
+        elif topic is not None:
+            st.text(topic)
+            st.caption(inert(f"Its topic; {missing}"))
+        else:
+            st.caption(inert(missing))
     columns = {column.name: column for column in described_columns(desk.source.tables.axes)}
     known = [(columns.get(name, ItemColumn(name, "", "")), row[name][0]) for name in row.columns if name not in ITEM]
     table = pl.DataFrame(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from benchwright.report.tables import csv_text
 DARK = {INK: "#e6eaee", MUTED: "#aab4be", GRID: "#3a424b", "#ffffff": "#00000000", '"white"': '"#14181d"'}
 DARK |= {BLUE: "#4aa3df", RED: "#e8606f", PURPLE: "#a98bd6"}
 LIGHT = {"#ffffff": "#00000000"}
+NARROW = 400  # pixels: a plot on a phone
 
 
 def say(lines: Iterable[str]) -> None:
@@ -68,14 +68,37 @@ def download(label: str, make: Any, name: str, *, key: str, mime: str = "text/cs
 
 
 def coloured(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a specification as wide as its place, in colours that can be read on the page as it is now."""
+    """Return a specification as wide as its place, which may be a phone's, in colours that can be read there."""
     dark = st.context.theme.type == "dark"
     text = json.dumps(spec)
     for old, new in (DARK if dark else LIGHT).items():
         text = text.replace(old, new)
-    made: dict[str, Any] = copy.deepcopy(json.loads(text))
+    made: dict[str, Any] = json.loads(text)
     made["width"], made["autosize"] = "container", {"type": "fit-x", "contains": "padding"}
+    config = made["config"]
+    config["legend"] = _narrowing(config["legend"])
+    config["axis"] = config["axis"] | {"titleFontSize": {"expr": f"width < {NARROW} ? 9.5 : 13"}}
+    _each_legend(made)
     return made
+
+
+def _each_legend(part: object) -> None:
+    """Let the legends of single encodings have fewer columns where there is less room, in place."""
+    if isinstance(part, list):
+        for one in part:
+            _each_legend(one)
+    elif isinstance(part, dict):
+        for name, one in part.items():
+            if name == "legend" and isinstance(one, dict) and isinstance(one.get("columns"), int):
+                part[name] = _narrowing(one)
+            elif name not in ("config", "datasets", "data"):
+                _each_legend(one)
+
+
+def _narrowing(legend: dict[str, Any]) -> dict[str, Any]:
+    columns = f"max(1, min({legend['columns']}, floor(width / 200)))"
+    limit = legend.get("labelLimit", 200)
+    return legend | {"columns": {"expr": columns}, "labelLimit": {"expr": f"min({limit}, 0.8 * width / {columns})"}}
 
 
 def data_of(spec: dict[str, Any]) -> pl.DataFrame:
