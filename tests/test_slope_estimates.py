@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from math import isnan, nan, sqrt
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,25 @@ def test_copied_seeds_have_no_error_by_seed() -> None:
     found = kernel.fit_lines(y, x, errors="seed", cluster=np.repeat(np.arange(3), 4))
     assert (found.standard_error == 0).all()
     assert (found.residual_variance > 0).all()
+
+
+def test_gains_and_losses_that_cancel_are_no_rise(tmp_path: Path) -> None:
+    """Three seeds rise by 1, by 0 and fall by 1: the slope is 0, not the 1e-17 that sums leave and that has a price."""
+    doses, scores = (40.0, 80.0, 160.0), {"up": (0.0, 1.0, 1.0), "flat": (1.0, 1.0, 1.0), "down": (1.0, 0.0, 0.0)}
+    y = np.array([np.concatenate([scores[name] for name in order]) for order in permutations(scores)])
+    x, cluster = np.tile(doses, 3) / 100, np.repeat(np.arange(3), 3)
+    centred = x - x.mean()
+    assert (y @ centred != 0).any()  # rounding is there
+    found = kernel.fit_lines(y, x, errors="seed", cluster=cluster)
+    assert (found.slope == 0).all()
+    assert (found.standard_error > 0.1).all()
+    rows = [
+        {"model": "org/m", "seed": seed, "axis": "SFT", "dose": dose, "task": "t", "item_id": item, "score": score}
+        for item, order in enumerate(permutations(scores))
+        for seed, name in enumerate(order)
+        for dose, score in zip(doses, scores[name], strict=True)
+    ]
+    assert known_slopes(measured(tmp_path, pl.DataFrame(rows))).items["slope_sft"].to_list() == [0.0] * 6
 
 
 def test_seeds_of_two_models_are_two_whatever_they_are_called(tmp_path: Path) -> None:

@@ -70,9 +70,11 @@ def _fit_block(y: FloatArray, x: FloatArray, errors: str, cluster: IntArray | No
             centred = np.where(known, y - mean_y[:, None], 0.0)
         n_doses = _distinct_doses(known, x)
         sxx = np.where(n_doses > 1, np.einsum("ij,ij->i", deviation, deviation), np.nan)
-        slope = np.einsum("ij,ij->i", deviation, centred) / sxx
-        error = centred - slope[:, None] * deviation
         floor = ROUNDING * np.fmax(np.fmax.reduce(y, axis=1), -np.fmin.reduce(y, axis=1))
+        rounding = floor * np.abs(deviation).sum(axis=1)
+        product = np.einsum("ij,ij->i", deviation, centred)
+        slope = np.where(np.abs(product) <= rounding, 0.0, product) / sxx  # gains and losses that cancel are no rise
+        error = centred - slope[:, None] * deviation
         squares, left = np.einsum("ij,ij->i", error, error), n - 2.0
         squares = np.where(squares <= n * floor**2, 0.0, squares)  # on the line, up to rounding
         variance = np.where(left > 0, squares / left, np.nan)
@@ -84,7 +86,6 @@ def _fit_block(y: FloatArray, x: FloatArray, errors: str, cluster: IntArray | No
             se, df = np.sqrt(np.square(deviation * error / (1 - hat)).sum(axis=1)) / sxx, left
         elif errors == "seed":
             groups = np.arange(y.shape[1]) if cluster is None else cluster
-            rounding = floor * np.abs(deviation).sum(axis=1)
             se, df = _cluster_errors(deviation * error, known, x, sxx, groups, rounding)
         else:
             raise ValueError(f"errors must be ols, hc3 or seed, got {errors}")

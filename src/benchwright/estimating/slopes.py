@@ -137,6 +137,7 @@ def _fit_axis(measured: Measurements, axis: str, grid: pl.DataFrame, errors: str
     engine = measured.slopes.filter(pl.col("axis") == axis)
     joined = measured.items.join(engine, on=ITEM, how="left", maintain_order="left")
     slope, intercept = (joined[name].fill_null(np.nan).to_numpy() for name in ("slope", "intercept"))
+    slope = np.where(fits.slope == 0, 0.0, slope)  # engines round 0 each in their own way, and 1e-17 would have a price
     return AxisFit(axis, columns, x, replace(fits, slope=slope, intercept=intercept), errors, seeds)
 
 
