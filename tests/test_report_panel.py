@@ -233,7 +233,9 @@ def test_noise_of_trials_is_not_called_that_of_training(tmp_path: Path) -> None:
     found = told(report)
     assert [title for title in found if "How much" in title] == ["How much of a score is the luck of one answer"]
     assert "sampling answers, not of training" in found["How many seeds would show a difference is not known"][1]
-    assert "no axis has two doses" in found["What this panel cannot tell"][1]
+    lacking = found["What this panel cannot tell"][1]
+    assert "no axis has two doses" in lacking
+    assert "No weights: weights need welfare, improvability and noise; missing: improvability, welfare." in lacking
     shown = named(figures(report))
     assert "sampled answers" in json.dumps(shown["noise-quantiles"].spec)
     assert "over seeds" not in json.dumps([figure.spec for figure in shown.values() if figure.section == "noise"])
@@ -264,7 +266,10 @@ def test_sections_left_out_leave_their_part_of_the_panel_out(report: AuditReport
     none = replace(report, audit=replace(report.audit, noise=None, improvability=None))
     sections = {thing.section for thing in (*figures(none), *tables(none))}
     assert sections == {"quality", "models"}
-    assert {section for section, _ in told(none).values()} == {"quality", "models"}
+    assert {section for section, _ in told(none).values()} == {"quality", "models", "panel"}  # no weights, and why
+    assert none.inputs is not None
+    asked = replace(none, inputs=replace(none.inputs, without=("noise", "improvability")))
+    assert {section for section, _ in told(asked).values()} == {"quality", "models"}
 
 
 def test_published_tables_have_what_they_had() -> None:

@@ -47,8 +47,11 @@ def of_items(report: AuditReport) -> Iterator[Row]:
         yield _slopes(estimates.slopes, report.config.resampling.level, noun(estimates))
     if report.audit.quality is not None:
         yield _quality(estimates, report.config.estimates.false_discovery)
-    if estimates.reasons:
-        text = " ".join(f"{reason[0].upper()}{reason[1:].rstrip('.')}." for reason in estimates.reasons.values())
+    reasons = [*estimates.reasons.values()]
+    if report.no_weights is not None and not (report.inputs is not None and report.inputs.without):
+        reasons.append(f"no weights: {report.no_weights}")
+    if reasons:
+        text = " ".join(f"{reason[0].upper()}{reason[1:].rstrip('.')}." for reason in reasons)
         yield "panel", "What this panel cannot tell", text
 
 
