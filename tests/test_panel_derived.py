@@ -7,12 +7,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from benchwright.choices import EstimateChoices
 from benchwright.cli import app
 from benchwright.errors import DataError, UsageError
+from benchwright.estimating.measure import measure
 from benchwright.panel import derived as module
 from benchwright.panel.derived import METRICS, row_schema, score_block
 from benchwright.panel.ingest import read_logs
@@ -154,6 +157,20 @@ def test_what_cannot_be_derived_is_refused(tmp_path: Path) -> None:
     assert without.derived().collect().height == 0
     with pytest.raises(DataError, match="no choice log-likelihoods"):
         score_table(without, metric="choice:acc")
+
+
+def test_an_audit_reads_exported_scores_as_it_does_the_panel(tmp_path: Path) -> None:
+    panel, choices = olmes_panel(tmp_path), EstimateChoices(metric="choice:p_gold")
+    panel.export("derived", tmp_path / "derived.parquet")
+    panel.export("rows", tmp_path / "rows.parquet")
+    whole = measure(panel.path, choices=choices, prices={})
+    again = measure(tmp_path / "derived.parquet", choices=choices, prices={})
+    assert again.metrics == whole.metrics == {"arc_challenge": "choice:p_gold"}
+    assert np.isfinite(whole.value).all()
+    assert np.array_equal(again.value, whole.value)
+    with pytest.raises(UsageError, match="hold no choice:p_gold") as refused:
+        measure(tmp_path / "rows.parquet", choices=choices, prices={})
+    assert "--table derived" in str(refused.value.hint)
 
 
 def test_the_command_line_shows_names_and_exports_them(tmp_path: Path) -> None:

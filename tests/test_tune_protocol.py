@@ -255,7 +255,9 @@ def test_the_presets_are_protocols(path: Path, tmp_path: Path) -> None:
     write_items(tmp_path)
     preset = tmp_path / path.name
     preset.write_bytes(path.read_bytes())
-    assert "runs:" in str(plan_tuning(read_protocol(preset)))
+    told = str(plan_tuning(read_protocol(preset)))
+    assert "runs:" in told
+    assert "then at most 96 adversaries, from" in told or preset.stem != "qwen-lora"
 
 
 def test_there_are_presets() -> None:

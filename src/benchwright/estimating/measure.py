@@ -109,8 +109,8 @@ def measure(
     Parameters
     ----------
     source
-        A panel's folder, or Parquet files that ``benchwright panel export --table rows`` wrote: path, folder, pattern
-        or URI.
+        A panel's folder, or Parquet files that ``benchwright panel export --table rows`` (or ``derived``, for a metric
+        that follows from choices) wrote: path, folder, pattern or URI.
     choices
         Metric, models, anchor.
     prices
@@ -220,9 +220,15 @@ def _some(names: list[str]) -> str:
 def _rows(source: str | Path, panel: Panel | None, engine: Engine, choices: EstimateChoices) -> tuple[Any, str]:
     """Return the rows to choose from, and whether they are of items or of tasks."""
     if panel is None:
-        if is_derived(choices.metric) or choices.level_of == "task":
-            raise UsageError("exported rows hold no choices and no stated task scores", hint="audit the panel's folder")
-        return engine.parquet_rows(str(source)), "item"
+        if choices.level_of == "task":
+            raise UsageError("exported rows hold no stated task scores", hint="audit the panel's folder")
+        rows = engine.parquet_rows(str(source))
+        if is_derived(choices.metric):
+            rows = rows.filter(nw.col("metric") == choices.metric)
+            if engine.collect(rows.select("metric").head(1)).height == 0:
+                hint = "write them with `benchwright panel export PANEL -o FILE.parquet --table derived`, or audit the "
+                raise UsageError(f"the exported rows hold no {choices.metric}", hint=f"{hint}panel's folder")
+        return rows, "item"
     counts = panel.manifest["counts"]
     by_task = choices.level_of == "task" or (choices.level_of == "auto" and not counts["rows"])
     if not by_task and not is_derived(choices.metric):

@@ -174,7 +174,7 @@ class TuningPlan(Shown):
         if parts.adversary is not None:
             found = parts.adversary_levels
             most = len(found) * (len(parts.models) - 1) * len(parts.seeds) * len(parts.benchmarks)
-            told = f"then at most {count(most, 'adversary')[:-1]}ies" if most != 1 else "then one adversary"
+            told = f"then at most {most:,} adversaries" if most != 1 else "then one adversary"
             yield f"{told}, from {', '.join(f'{level:g}' for level in found)} {parts.tuning.effort} on"
 
 
