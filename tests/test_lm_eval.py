@@ -15,7 +15,9 @@ import numpy as np
 import polars as pl
 import pytest
 from backports import zstd
+from typer.testing import CliRunner
 
+from benchwright.cli import app
 from benchwright.logs import lm_eval_samples
 from benchwright.logs.derive import choice_scores
 from benchwright.logs.log_file import LogFile
@@ -372,3 +374,11 @@ def test_a_list_of_samples_is_read_as_v040_wrote_it(tmp_path: Path) -> None:
     assert (len(sink.runs), means(sink)) == (1, {(0, "toy", "acc", None): 0.5})
     write(path, path.read_text(encoding="utf-8")[:-100])
     assert "is no JSON" in read_folder(tmp_path).faults[0].reason
+
+
+def test_samples_alone_are_called_after_the_folder_that_was_given(tmp_path: Path) -> None:
+    write_lines(tmp_path / "mine" / "samples_t_2025-01-01T00-00-01.000000.jsonl", [sample()])
+    done = CliRunner().invoke(app, ["ingest", str(tmp_path / "mine"), "-o", str(tmp_path / "panel")])
+    assert done.exit_code == 0, done.output
+    assert "1 unit, 1 run, 1 model, 1 task, 1 row, 0 choices" in done.output
+    assert "the folder of the logs: samples have no results file; their model is called mine" in done.stderr

@@ -49,8 +49,13 @@ def ingest(
     if as_json:
         print_json(done.to_dict())
         return
-    counts = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in done.counts.items())
-    prose(f"{counts}\n{Panel.open(out).coverage()}")
+    prose(f"{', '.join(_counted(name, n) for name, n in done.counts.items())}\n{Panel.open(out).coverage()}")
+
+
+def _counted(name: str, n: int) -> str:
+    """Return a count of a panel in words: 2 cells left out, 1 cell left out."""
+    noun, _, rest = name.partition("_")
+    return f"{n:,} {noun.removesuffix('s') if n == 1 else noun} {rest.replace('_', ' ')}".rstrip()
 
 
 panel_app = typer.Typer(help="Look into a panel: coverage, scores, comparisons, export.", no_args_is_help=True)

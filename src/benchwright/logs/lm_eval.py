@@ -157,14 +157,15 @@ def _run(
     if len(same) == 1:
         return same[0], same[0].run
     parent = file.name.rpartition("/")[0]
+    folder = f"folder {parent!r}" if parent else "the folder of the logs"
     named = {(found.run.model, found.run.revision, found.run.step) for found in results}
     if len(named) == 1 and not any(found.from_folder for found in results):
         model, revision, step = next(iter(named))
-        say(f"folder {parent!r}: samples without a results file get the model of the folder's others, {model}")
+        say(f"{folder}: samples without a results file get the model of the folder's others, {model}")
     else:
         model, revision = folder_model(file)
         step = step_of(revision, model, stem)
-        say(f"folder {parent!r}: samples have no results file; their model is called {model} after the folder")
+        say(f"{folder}: samples have no results file; their model is called {model} after the folder")
     name = "/".join(part for part in (parent, stamp if stamp is not None else stem) if part)
     return None, Run(model=model, run=name, revision=revision, step=step, created=iso_time(stamp))
 
