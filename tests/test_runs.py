@@ -148,6 +148,8 @@ def test_doses_must_be_in_the_unit_of_their_price(tmp_path: Path) -> None:
 def test_only_the_models_that_are_named_count(tmp_path: Path) -> None:
     panel = panel_of(tmp_path, [{"model": name} for name in ("lab/a", "lab/b", "else/c")])
     assert measured(panel, models=("lab/*",)).runs.frame["name"].to_list() == ["lab/a", "lab/b"]
+    assert measured(panel, models=("!lab/b",)).runs.frame["name"].to_list() == ["else/c", "lab/a"]
+    assert measured(panel, models=("lab/*", "!*b")).runs.frame["name"].to_list() == ["lab/a"]
     with pytest.raises(UsageError, match="no run is of the models nobody"):
         measured(panel, models=("nobody",))
     with pytest.raises(UsageError, match="no run is of the anchor nobody"):

@@ -131,7 +131,9 @@ class EstimateChoices(Checked):
         options=("auto", "item", "task"),
         why="what is audited: items, or tasks by their stated scores; auto: items where the panel has any",
     )
-    models: tuple[str, ...] = choice(("*",), unit="patterns", why="names of the models that are used, * for any text")
+    models: tuple[str, ...] = choice(
+        ("*",), unit="patterns", why="names of the models that are used, * for any text, ! in front leaves out"
+    )
     noise_from: str = choice(
         "auto",
         unit="rule",

@@ -143,7 +143,12 @@ def describe_runs(
     grid = grid.select("run_no", "axis", "dose", unit="dose_unit")
     if facts is not None:
         frame, grid = _with_facts(frame, grid, facts)
-    wanted = [any(fnmatchcase(name, pattern) for pattern in choices.models) for name in frame["name"]]
+    out = [pattern[1:] for pattern in choices.models if pattern.startswith("!")]  # as `rescore --models` has it
+    kept = [pattern for pattern in choices.models if not pattern.startswith("!")] or ["*"]
+    wanted = [
+        any(fnmatchcase(name, pattern) for pattern in kept) and not any(fnmatchcase(name, pattern) for pattern in out)
+        for name in frame["name"]
+    ]
     frame = frame.filter(pl.Series(wanted, dtype=pl.Boolean))
     if frame.height == 0:
         raise UsageError(
