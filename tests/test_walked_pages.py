@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from walked_pages import blocks_of, walk
+from walked_pages import blocks_of, run, walk
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -25,7 +25,8 @@ NOT_RUN = {
     "benchwright judge items.jsonl --model openai/": "asks a provider; tests/test_judge*.py ask a server here",
     "benchwright activities RAW": "needs the raw ratings, which are not ours to ship; tests/test_activity*.py",
     "benchwright audit panel/ --welfare loadings/": "needs what the two above make",
-    "benchwright tune protocol.toml": "needs torch; tests marked `tuning` run it",
+    "python make_models.py": "needs torch; a test marked `tuning` below runs it, and the commands after it",
+    "benchwright tune protocol.toml": "likewise",
     "benchwright game tuned/": "needs what the one above makes",
     "benchwright ingest tuned/": "likewise",
     "python examples/lab/": "needs torch, and most of an hour",
@@ -88,6 +89,25 @@ def test_commands_are_typed_as_printed(
     shutil.copytree(after_the_tutorial, folder)
     lay_out(folder)
     walk(page, folder, tuple(NOT_RUN))
+
+
+@pytest.mark.tuning
+@pytest.mark.slow
+def test_the_small_tuning_experiment_is_typed_as_printed(tmp_path: Path) -> None:
+    printed, shown = {}, []
+    for block in blocks_of(DOCS / "how-to" / "tuning.md"):
+        if block.title is not None:
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+        for command in block.commands:
+            if "examples/" not in command:
+                printed[command] = run(command, tmp_path, warnings="default")
+        shown += block.text.splitlines() if block.language == "text" else []
+    told = printed["benchwright tune protocol.toml -o tuned/"]
+    assert shown[0] in told
+    untuned = shown[1].split("±")[0].rstrip()  # what is tuned may have other digits on another processor
+    assert untuned in told
+    assert "a pure equilibrium does not exist: tiny overtakes small" in told
+    assert "36 runs, 2 models, 1 task" in printed["benchwright ingest tuned/rows.parquet -o tuned-panel/"]
 
 
 def test_what_is_not_run_is_still_printed() -> None:

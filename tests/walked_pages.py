@@ -40,13 +40,13 @@ def blocks_of(page: Path) -> Iterator[Block]:
         yield Block(language, title or None, text)
 
 
-def run(command: str, folder: Path) -> str:
+def run(command: str, folder: Path, *, warnings: str = "error") -> str:
     """Run a command as a shell would, and return what it prints; it must succeed and print something or write."""
     words, into = shlex.split(command, comments=True), None
     if ">" in words:
         words, into = words[: words.index(">")], words[-1]
     program = {"python": [sys.executable], "benchwright": [sys.executable, "-m", "benchwright.cli"]}[words[0]]
-    environment = dict(os.environ, PYTHONWARNINGS="error")
+    environment = dict(os.environ, PYTHONWARNINGS=warnings)
     done = subprocess.run(
         [*program, *words[1:]], cwd=folder, capture_output=True, text=True, check=False, env=environment
     )
