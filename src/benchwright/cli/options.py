@@ -47,7 +47,8 @@ Loadings = Annotated[
     typer.Option(help="A judge's loadings that count in place of the source's. Repeated: the mean of several judges."),
 ]
 Activities = Annotated[
-    Path | None, typer.Option(help="Folder of `activities`: their values and draws, in place of the source's.")
+    Path | None,
+    typer.Option(help="Folder of `activities`, or a CSV of activity,value: counts in place of the source's."),
 ]
 Weights = Annotated[Path | None, typer.Option(help="CSV of task,doc_id,weight to judge beside the plain average.")]
 Metric = Annotated[str | None, typer.Option(help="Panel: the item's score, e.g. acc or choice:p_gold_char.")]
