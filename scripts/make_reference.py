@@ -86,8 +86,8 @@ def choices() -> str:
         f"# Choices: what `benchwright.toml` may say\n\n{MADE}\n"
         "Every normative or economic choice has a key. A `benchwright.toml` in the working folder sets it, or\n"
         "`--config FILE`; `--set section.key=value` sets one. A report prints all of them with their sources.\n"
-        "`benchwright config` prints a file with all defaults to start from. An unknown key, a wrong type or\n"
-        "a value outside its range is an error.\n"
+        "`benchwright config` prints a file with all defaults as comments, to start from. An unknown key, a\n"
+        "wrong type or a value outside its range is an error.\n"
     ]
     sections: dict[str, list[tuple[str, ...]]] = {}
     for row in config.assumptions():

@@ -84,7 +84,9 @@ def test_findings_on_stdout_and_the_rest_on_stderr(cli: Run, source: Path) -> No
 
 def test_config_prints_what_config_reads(cli: Run, source: Path) -> None:
     Path("mine.toml").write_text(cli("config").out, encoding="utf-8")
-    assert cli("audit", source, "--config", "mine.toml", *FAST).code == 0
+    with_file = cli("audit", source, "--config", "mine.toml", "-o", "with", "--json", *FAST)
+    assert with_file.code == 0
+    assert with_file.out == cli("audit", source, "-o", "without", "--json", *FAST).out
 
 
 def test_printed_json_has_every_choice_and_every_file_of_a_data_set(cli: Run) -> None:

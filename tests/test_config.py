@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,13 +29,17 @@ def load(tmp_path: Path, text: str) -> Config:
     return load_config(path)
 
 
-def test_printed_defaults_are_the_defaults(tmp_path: Path) -> None:
-    config = load(tmp_path, default_toml())
+def test_printed_defaults_set_nothing_until_they_are_uncommented(tmp_path: Path) -> None:
+    assert load(tmp_path, default_toml()) == Config()
+    lines = default_toml().splitlines()
+    taken = [line[1:] if re.match(r"#\w+ = ", line) and "by default unset" not in line else line for line in lines]
+    config = load(tmp_path, "\n".join(line for line in taken if not line.startswith("reviewers")))
     assert dataclasses.replace(config, sources={}) == Config()
     rows = {row.key: row for row in config.assumptions()}
     assert all(row.unit and row.why for row in rows.values())
     assert rows["welfare.neutral"].source == "choices.toml"
     assert rows["lab.curvature"].source == "default"
+    assert [key for key, row in rows.items() if row.source == "default" and row.value is not None] == []
 
 
 def test_the_file_of_the_working_directory_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

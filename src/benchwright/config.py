@@ -183,24 +183,24 @@ def load_config(path: str | Path | None = None, *, source: str | None = None) ->
 
 
 def default_toml() -> str:
-    """Return a ``benchwright.toml`` with every default, its unit and its reason as comments."""
-    lines = ["# Every choice of a benchwright run. Remove what you do not change.", ""]
+    """Return a ``benchwright.toml`` that sets nothing: every default as a comment, under its reason and unit."""
+    lines = ["# Every choice of a benchwright run, at its default. To change one, take the # off its line.", ""]
     for section in SECTIONS:
         spec = Config.__dataclass_fields__[section].default_factory
         lines.append(f"[{section}]")
         for entry in dataclasses.fields(typing.cast(Any, spec)):
             lines.append(f"# {entry.metadata['why']} ({entry.metadata['unit']})")
-            prefix = "# " if entry.default is None else ""
-            value = _example(str(entry.type)) if entry.default is None else entry.default
-            lines.append(f"{prefix}{entry.name} = {toml_value(value)}")
+            unset = entry.default is None
+            value = toml_value(_example(str(entry.type)) if unset else entry.default)
+            lines.append(f"#{entry.name} = {value}{'  # by default unset' if unset else ''}")
         lines.append("")
     lines += [f"# {PRICES_WHY}", "[prices]"]
     for axis, price in DEFAULT_PRICES.items():
         lines.append(
-            f'{axis} = {{ usd = {price.usd}, per = "{price.per}", unit = "{price.unit}", units = {price.units:g} }}'
+            f'#{axis} = {{ usd = {price.usd}, per = "{price.per}", unit = "{price.unit}", units = {price.units:g} }}'
         )
     lines += ["", f"# {SOURCES_WHY}", "[welfare_sources]"]
-    lines.append('# reviewers = { file = "values.csv", sign = 1, neutral = 0.0, column = "value" }')
+    lines.append('#reviewers = { file = "values.csv", sign = 1, neutral = 0.0, column = "value" }')
     return "\n".join(lines) + "\n"
 
 

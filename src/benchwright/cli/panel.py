@@ -50,6 +50,7 @@ def ingest(
         print_json(done.to_dict())
         return
     prose(f"{', '.join(_counted(name, n) for name, n in done.counts.items())}\n{Panel.open(out).coverage()}")
+    note(f"wrote {out}: `benchwright panel describe {out}` says what is in it")
 
 
 def _counted(name: str, n: int) -> str:
