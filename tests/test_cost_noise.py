@@ -321,3 +321,11 @@ def test_more_families_than_polars_looks_at_before_it_settles_a_type() -> None:
     audit = audit_noise(frame, margins, families=PRESETS["benchmark"], limits=LIMITS)
     assert audit.by_family.height == len(sizes)
     assert audit.by_family.filter(pl.col("r_ratio_z").is_not_null())["family"].to_list() == ["task120"]
+
+
+def test_values_that_differ_by_rounding_are_tied() -> None:
+    values = [0.1 + 0.2, 0.3, np.nextafter(0.3, 1.0), 0.2, 0.0, np.inf, 0.31]
+    items = pl.DataFrame({"task": ["t"] * 7, "doc_id": [6, 5, 4, 3, 2, 1, 0], "value": values})
+    ranked = rank_ascending(items, "value")
+    assert ranked["doc_id"].to_list() == [2, 3, 4, 5, 6, 0, 1]
+    assert ranked["value"].to_list() == [0.0, 0.2, values[2], values[1], values[0], 0.31, np.inf]

@@ -10,11 +10,12 @@ from benchwright.logs.item_tables import ITEM
 
 QUANTILES = (0.01, 0.1, 0.5, 0.9, 0.99)
 NEIGHBOURS = 3
+DIGITS = 12  # values that agree in so many are tied: what differs beyond is the order in which an engine summed
 
 
 def rank_ascending(items: pl.DataFrame, value: str) -> pl.DataFrame:
     """Return the items that have ``value``, ascending, ties by task and doc_id, with ``position`` from 1."""
-    ranked = items.drop_nulls(value).sort(value, *ITEM)
+    ranked = items.drop_nulls(value).sort(pl.col(value).round_sig_figs(DIGITS), *ITEM)
     return ranked.with_columns(position=pl.int_range(1, ranked.height + 1, dtype=pl.Int64))
 
 
