@@ -294,6 +294,10 @@ def test_a_failed_ingest_leaves_no_empty_folder_and_names_stay_inert_in_csv(tmp_
     panel.export("rows", tmp_path / "rows.csv")
     assert pl.read_csv(tmp_path / "rows.csv")["model"].to_list() == ["'=cmd()"]
     panel.export("rows", tmp_path / "rows.parquet")
+    panel.export("rows", tmp_path / "new" / "folder" / "rows.parquet")
+    assert [one.name for one in (tmp_path / "new" / "folder").iterdir()] == ["rows.parquet"]
+    with pytest.raises(UsageError, match="cannot be written"):
+        panel.export("rows", tmp_path / "rows.csv" / "rows.csv")
     assert pl.read_parquet(tmp_path / "rows.parquet")["model"].to_list() == ["=cmd()"]
 
 

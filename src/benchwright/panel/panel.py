@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -177,17 +178,22 @@ class Panel(Shown):
         """Write one of ``TABLES`` as one Parquet or CSV file, whole or not at all."""
         frame: pl.LazyFrame = getattr(self, table)()
         target = Path(path)
-        fresh = target.with_name(f".{target.name}.new")
-        if target.suffix == ".parquet":
-            frame.sink_parquet(fresh)
-        elif target.suffix == ".csv":
+        if target.suffix not in (".parquet", ".csv"):
+            raise UsageError(f"{target}: the file must end in .parquet or .csv")
+        if target.suffix == ".csv":
             lists = [name for name, kind in frame.collect_schema().items() if isinstance(kind, pl.List)]
             if lists:
                 raise UsageError(f"CSV cannot hold the lists {', '.join(lists)}", hint="export to a .parquet file")
-            frame.with_columns(inert(frame.collect_schema())).sink_csv(fresh)
-        else:
-            raise UsageError(f"{target}: the file must end in .parquet or .csv")
-        fresh.replace(target)
+            frame = frame.with_columns(inert(frame.collect_schema()))
+        fresh = target.with_name(f".{target.name}.new")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            frame.sink_parquet(fresh) if target.suffix == ".parquet" else frame.sink_csv(fresh)
+            fresh.replace(target)
+        except OSError as error:
+            with suppress(OSError):
+                fresh.unlink()
+            raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
 
     def _once(self, table: pl.LazyFrame, repeated: Repeated) -> pl.LazyFrame:
         """Apply the policy for items that one run has twice."""
