@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -233,6 +234,11 @@ def test_arguments_of_a_panel_need_one(tmp_path: Path) -> None:
     for given in arguments:
         with pytest.raises(UsageError, match="goes with a panel"):
             audit(simulate_item_tables(), **given)
+
+
+def test_a_report_says_which_panel_it_read(panel: Path, report: AuditReport) -> None:
+    (manifest,) = [one for one in report.source.files if one.name == "manifest.json"]
+    assert manifest.sha256 == hashlib.sha256((panel / "manifest.json").read_bytes()).hexdigest()
 
 
 def test_exported_rows_are_a_panel_too(panel: Path, tmp_path: Path, report: AuditReport) -> None:

@@ -57,6 +57,8 @@ def read_inputs(inputs: AuditInputs, config: Config, *, progress: Callable[[str]
         if inputs.source is None:
             files = (*built_in.example_files(), *tables.files)
             tables = replace(tables, name=built_in.NAME, about=built_in.MEASURED, files=files)
+        else:
+            tables = replace(tables, files=(*_panel_files(source, runs), *tables.files))
     else:
         for name, given in (("welfare", welfare), ("runs", runs), ("engine", None if engine == "polars" else engine)):
             if given is not None:
@@ -96,6 +98,13 @@ def is_panel(source: str | Path) -> bool:
     folder = Path(source)
     tables = folder.is_dir() and any(True for pattern in TABLE_FILES for _ in folder.glob(pattern))
     return folder.is_dir() and not tables and any(True for _ in folder.rglob("*.parquet"))
+
+
+def _panel_files(source: str | Path, runs: str | Path | None) -> tuple[SourceFile, ...]:
+    """Return what tells a panel's content apart: its manifest, which lists its logs; and what says more of its runs."""
+    paths = [Path(source) / MANIFEST, *([] if runs is None else [Path(runs)])]
+    read = [read_source(path, []) for path in paths if path.is_file()]
+    return tuple(one[1] for one in read if one is not None)
 
 
 @dataclass(frozen=True, slots=True)

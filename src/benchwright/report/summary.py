@@ -115,6 +115,7 @@ def _welfare(welfare: WelfareAudit) -> dict[str, Any]:
                 f"pct_{welfare.robustness_first}_dominated_{which}": None if share is None else 100 * share
                 for which in ("default", "variant")
                 for share in (row[f"dominated_{which}"],)
+                if welfare.robustness_first is not None
             }
             for row in welfare.robustness.iter_rows(named=True)
         }
