@@ -120,6 +120,7 @@ def test_a_folder_is_written_whole_and_is_the_same_twice(
     assert {"weight_lo", "weight_hi", "weight_positive"} <= set(weights.columns)
 
 
+@pytest.mark.slow
 def test_what_the_weights_rest_on_is_a_choice(report: AuditReport) -> None:
     assert report.estimates is not None
     shares = {}

@@ -21,6 +21,7 @@ from constrained_games import (
 )
 
 
+@pytest.mark.slow
 @relaxed
 @games
 def test_no_feasible_direction_gains(seed: int, kind: str, m: int, n: int, q: int, r: float) -> None:
@@ -77,6 +78,7 @@ def test_a_feasible_optimum_is_returned_as_it_is(seed: int, kind: str, m: int, n
     assert result.surplus <= optimum.surplus * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @relaxed
 @games
 def test_units_scale_and_order_move_weights_as_they_must(

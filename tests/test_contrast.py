@@ -238,6 +238,7 @@ def rejected(p: list[float]) -> float:
     return float(np.mean(np.array(p) <= 0.05))
 
 
+@pytest.mark.slow
 def test_errors_at_five_per_cent_and_coverage_at_ninety_five() -> None:
     """With 2,000 runs: coverage 94.2 %; rejections 4.6 % permuted, 37.8 % KS, 37.4 % Mann-Whitney, 5.9 % dominance."""
     null = simulated(30, 800)

@@ -112,6 +112,7 @@ def test_the_game_on_curves_is_fitted_once_and_says_what_the_command_says(tmp_pa
         config_under(desk, {"game.rewards": "fairy:3"})
 
 
+@pytest.mark.slow
 def test_settings_and_the_report_are_those_of_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -176,6 +176,7 @@ def test_public_trajectories(shared: Path) -> None:
     assert read.score.tolist() == own["value"].to_list()
 
 
+@pytest.mark.slow
 def test_validation_is_not_mixed_with_test_accuracy(shared: Path) -> None:
     folder = shared / "data" / "trajectories" / "peft-metamathqa" / "results"
     scores = read_effort_scores(folder)

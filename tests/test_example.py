@@ -222,6 +222,7 @@ def test_the_page_says_what_was_measured(page: str, report: AuditReport) -> None
     assert str(FOLDER.parent) not in page
 
 
+@pytest.mark.slow
 def test_the_command_gives_the_same_bytes(
     report: AuditReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_missing_section_is_told_and_nothing_else_breaks(section: str) -> None
     assert any(note.startswith("No weights: weights need") for note in report.notes)
 
 
+@pytest.mark.slow
 def test_pictures_are_written_for_a_source_without_noise_spread(tmp_path: Path) -> None:
     source = simulated(3)
     flat = replace(source, noise=source.noise.with_columns(noise_sigma2=pl.lit(0.01)))  # type: ignore[union-attr]

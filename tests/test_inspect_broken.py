@@ -187,6 +187,7 @@ def test_wrong_types_anywhere(
     assert set(sink.table("rows").filter(pl.col("value").is_not_null())["status"]) <= {"scored"}
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=5000)
 @given(data=st.data())
 def test_changed_bytes_of_public_logs(

@@ -363,6 +363,7 @@ MUTATION = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=st.sampled_from(FILES), mutations=st.lists(MUTATION, min_size=1, max_size=3))
 def test_any_bytes_give_tables_or_an_error_raised_on_purpose(

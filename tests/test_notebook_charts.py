@@ -34,6 +34,7 @@ def test_charts_of_a_game_hold_what_the_report_draws() -> None:
         assert " ".join(spec["title"]["subtitle"]) == figure.caption
 
 
+@pytest.mark.slow
 def test_charts_of_a_report() -> None:
     report = bw.audit()
     charts = bw.charts(report)

@@ -52,6 +52,7 @@ def test_a_table_with_faults_names_them(
         read_activities(own(tmp_path / "own.csv", *rows, header=header))
 
 
+@pytest.mark.slow
 def test_the_table_serves_an_audit_with_a_judge(tmp_path: Path) -> None:
     folder = write_tables(tmp_path / "tables")
     values = own(tmp_path / "own.csv", ["x", 5], ["y", 1])

@@ -198,6 +198,7 @@ def random_game(rng: np.random.Generator) -> RankingGame:
     return RankingGame(curves, rewards, costs=costs, tune_before_test=float(rng.choice([0.0, 1.0])))
 
 
+@pytest.mark.slow
 def test_a_thousand_random_games_agree_with_a_grid_of_efforts() -> None:
     """The grid's best deviation is at most the regret, and misses it by no more than a step costs."""
     rng, seen = np.random.default_rng(20261130), {"exists": 0, "none": 0, "undecided": 0}
@@ -264,6 +265,7 @@ def test_units_of_reward_and_a_constant_change_no_verdict(seed: int, scale: floa
         assert other.max_regret == pytest.approx(found.max_regret * scale, rel=1e-6, abs=1e-9 * scale)
 
 
+@pytest.mark.slow
 @relaxed
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_callable_agrees_with_the_form_it_states(seed: int) -> None:

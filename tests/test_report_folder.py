@@ -54,6 +54,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_same_inputs_same_bytes(report: AuditReport, tmp_path: Path) -> None:
     # Another process, another hash seed, another folder: nothing of them may show.
     code = (

@@ -104,6 +104,7 @@ def check_shown(result: GameResult) -> None:
     assert ('id="notes"' in page) == bool(game_notes(result))
 
 
+@pytest.mark.slow
 def test_the_folder_holds_the_answer_and_is_the_same_twice(tmp_path: Path) -> None:
     def written(out: Path) -> dict[str, bytes]:
         write_game_report(example("g5", race=True), out, source=GAMES / "g5.toml")
@@ -252,6 +253,7 @@ def test_a_margin_beyond_the_chart_leaves_at_its_edge() -> None:
     assert "leaves the chart at 10 times" in figure.caption
 
 
+@pytest.mark.slow
 def test_an_audit_takes_a_game_as_a_section(tmp_path: Path) -> None:
     few = Config().replace({"resampling.replicates": 100}, source="a test")
     tables = simulate_item_tables()

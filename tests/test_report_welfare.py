@@ -151,6 +151,7 @@ def test_without_a_judge_there_is_nothing_to_say(tmp_path: Path) -> None:
     assert audit(folder, config=FEW).evidence is None
 
 
+@pytest.mark.slow
 def test_the_baseline_is_named_on_the_page(folder: Path, tmp_path: Path) -> None:
     made = write_judge(tmp_path / "base" / JUDGE, lines_of(folder), model="baseline/tfidf", baseline=True)
     report = audit(folder, config=FEW, loadings=[made])

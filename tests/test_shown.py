@@ -251,6 +251,7 @@ def test_the_audit_and_a_panel_show_themselves(tmp_path: Path) -> None:
     assert "Estimates from 4 items" in page(bw.estimate_panel(tmp_path / "panel")).said
 
 
+@pytest.mark.slow
 def test_the_report_shows_findings_and_folds_the_report_s_tables() -> None:
     from benchwright.report.findings import findings
     from benchwright.report.tables import tables

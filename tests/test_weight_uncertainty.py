@@ -91,6 +91,7 @@ def test_statements_on_items_are_those_of_a_plain_loop(seed: int) -> None:
         assert spread.dropped_overlap == pytest.approx(np.mean(both) if both else np.nan, nan_ok=True)
 
 
+@pytest.mark.slow
 @relaxed
 @given(seed=seeds)
 def test_statements_on_schemes_are_those_of_a_plain_loop(seed: int) -> None:
