@@ -221,13 +221,21 @@ def uniform_scheme(values: BoardValues) -> WeightScheme:
     """Return the plain average of items: on a board of task scores, tasks weigh as many items as they have where all
     sizes are known, else the same.
     """
-    sizes = values.sizes if values.sizes is not None and np.isfinite(values.sizes).all() else None
     rule = "plain average of items"
     if values.level == "task":
-        rule = "task scores by number of items" if sizes is not None else "plain average of tasks"
-    weights = np.ones(values.items.height) if sizes is None else sizes
-    table = values.items.with_columns(weight=pl.Series(weights, dtype=pl.Float64))
-    return WeightScheme(table, values.level, rule)
+        rule = "task scores by number of items" if _has_sizes(values) else "plain average of tasks"
+    return WeightScheme(values.items.with_columns(weight=pl.Series(plain_weights(values))), values.level, rule)
+
+
+def plain_weights(values: BoardValues) -> FloatArray:
+    """Return what each row of the board weighs in :func:`uniform_scheme`, (m,)."""
+    if values.sizes is None or not _has_sizes(values):
+        return np.ones(values.items.height)
+    return np.asarray(values.sizes, dtype=np.float64)
+
+
+def _has_sizes(values: BoardValues) -> bool:
+    return values.sizes is not None and bool(np.isfinite(values.sizes).all())
 
 
 def task_scheme(values: BoardValues) -> WeightScheme:

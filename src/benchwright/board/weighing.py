@@ -17,7 +17,7 @@ from benchwright._words import count, percent
 from benchwright.board import _board as kernel
 from benchwright.board.rules import ScoringRules
 from benchwright.board.scales import Scale, board_scale
-from benchwright.board.scheme import WeightScheme, matched_weights, uniform_scheme
+from benchwright.board.scheme import WeightScheme, matched_weights, plain_weights, uniform_scheme
 from benchwright.board.uncertainty import Trust, trust_sampled, trust_stated
 from benchwright.board.values import BoardValues
 from benchwright.errors import DataError, UsageError
@@ -108,7 +108,7 @@ def weigh(
         notes.append(f"no score where a model {why}: {lost}")
     if not scored.any():
         raise DataError("no model has a score", hint="choose --missing renormalise, or fewer models or tasks")
-    equal, _ = matched_weights(uniform_scheme(board), board)
+    equal = plain_weights(board)
     alike = plain.scored(equal) & known
     ranked, comparable = scored, scored & alike
     if rules.missing == "renormalise":

@@ -37,7 +37,7 @@ def multiplicities(draws: IntArray, size: int) -> FloatArray:
     return np.ascontiguousarray(times_drawn(draws, size).T)
 
 
-def times_drawn(draws: IntArray, size: int) -> FloatArray:
+def times_drawn(draws: NDArray[np.integer], size: int) -> FloatArray:
     """Return the same a row a draw, (b, size)."""
     counts = np.empty((len(draws), size))
     step = max(1, COUNT_CELLS // size)
