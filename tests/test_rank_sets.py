@@ -130,7 +130,9 @@ def test_replicates_agree_with_a_plain_double_loop(simultaneous: bool, stepdown:
         patterns = list(product([-1.0, 1.0], repeat=units))
         place = 2**units - floor(2**units * (1 - LEVEL)) - 1
     else:
-        patterns = [tuple(1.0 if u < 0.5 else -1.0 for u in row) for row in rng(9).random((replicates, units))]
+        words = -(-units // 64)
+        heads = np.unpackbits(np.frombuffer(rng(9).bytes(8 * words * replicates), np.uint8)).reshape(replicates, -1)
+        patterns = [tuple(1.0 if head else -1.0 for head in row) for row in heads[:, :units]]
         place = ceil((replicates + 1) * LEVEL) - 1
 
     def statistic(signs: tuple[float, ...]) -> Statistic:

@@ -368,7 +368,7 @@ def _signs(units: int, replicates: int, exact: bool, rng: np.random.Generator) -
         return
     step = max(1, SIGN_CELLS // units)
     for start in range(0, replicates, step):
-        b, width = min(step, replicates - start), -(-units // 8)
+        b, width = min(step, replicates - start), -(-units // 64) * 8  # whole words: blocks do not change draws
         heads = np.unpackbits(np.frombuffer(rng.bytes(b * width), np.uint8).reshape(b, width), axis=1, count=units)
         yield (2 * heads.view(np.int8) - np.int8(1)).astype(np.float64)
 
