@@ -40,19 +40,13 @@ def show(desk: Desk, view: View) -> None:
         st.caption(f"{found.height:,} items fit; the first {LISTED} can be opened, the table and its file have all.")
     names = [name for name in FIRST if name in found.columns]
     shown.table(found.select(*ITEM, *names), "items", height=320)
-    every = found.select(*ITEM).rows()
-    keys = every[:LISTED]
-    shared = [one for one in every if {name: str(part) for name, part in zip(ITEM, one, strict=True)} == _shared()]
+    keys, address = found.select(*ITEM).head(LISTED).rows(), st.query_params.to_dict()
+    shared = found.filter(pl.col(name).cast(pl.String) == address.get(name, "") for name in ITEM).select(*ITEM).rows()
     keys += [one for one in shared if one not in keys]
     start = keys.index(shared[0]) if shared else 0
     picked = st.selectbox("Item", keys, start, format_func=lambda one: " / ".join(map(str, one)), key="items-item")
     st.query_params.update({name: str(part) for name, part in zip(ITEM, picked, strict=True)})
     _one(desk, view, items, *picked)
-
-
-def _shared() -> dict[str, str]:
-    """Return the item that the address names, as far as it does."""
-    return {name: value for name, value in st.query_params.to_dict().items() if name in ITEM}
 
 
 def _one(desk: Desk, view: View, items: pl.DataFrame, task: str, doc_id: object) -> None:
