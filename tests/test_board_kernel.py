@@ -52,7 +52,7 @@ def test_scores_and_draws_equal_a_plain_twin(seed: int, spans: bool, clip: bool)
     case = drawn(seed, spans=spans)
     sums, design = sums_of(case, clip=clip)
     plain = plain_scores(case, np.ones(len(case["tasks"])), clip=clip)
-    np.testing.assert_allclose(sums.scores(), plain, rtol=1e-10)
+    np.testing.assert_allclose(sums.scores, plain, rtol=1e-10)
     draws = kernel.bootstrap(sums, design, 70, np.random.default_rng(seed))
     counts = np.vstack(list(kernel._counts(design, 70, np.random.default_rng(seed)))).T
     assert counts.shape == (len(design.stratum), 70)
@@ -112,7 +112,7 @@ def test_draws_vary_as_the_formula_says(spans: bool) -> None:
     error = np.sqrt((kernel.deviations(sums, design) ** 2).sum(axis=0))
     draws = kernel.bootstrap(sums, design, 4000, rng)
     np.testing.assert_allclose(draws.std(axis=0), error, rtol=0.05)
-    np.testing.assert_allclose(draws.mean(axis=0), sums.scores(), atol=4 * error.max() / np.sqrt(4000) + 1e-3)
+    np.testing.assert_allclose(draws.mean(axis=0), sums.scores, atol=4 * error.max() / np.sqrt(4000) + 1e-3)
 
 
 def test_two_halves_of_an_item_are_one_item_if_they_share_a_cluster() -> None:
@@ -123,7 +123,7 @@ def test_two_halves_of_an_item_are_one_item_if_they_share_a_cluster() -> None:
     split = {name: np.concatenate([array, array]) for name, array in case.items()}
     split["weights"] = split["weights"] / 2
     halves, other = sums_of(split)
-    np.testing.assert_allclose(halves.scores(), whole.scores())
+    np.testing.assert_allclose(halves.scores, whole.scores)
     np.testing.assert_allclose(
         (kernel.deviations(halves, other) ** 2).sum(axis=0), (kernel.deviations(whole, design) ** 2).sum(axis=0)
     )
@@ -133,7 +133,7 @@ def test_a_third_is_chance_exactly() -> None:
     x = (np.array([[1.0], [0.0], [0.0]] * 7) - 1 / 3) / (1 - 1 / 3)
     case = {"values": x, "tasks": np.zeros(21, int), "clusters": np.arange(21), "weights": np.full(21, 0.1)}
     for clip in (False, True):
-        assert sums_of(case, clip=clip)[0].scores()[0] == 0.0
+        assert sums_of(case, clip=clip)[0].scores[0] == 0.0
 
 
 def test_tie_groups_agree_with_rank_intervals() -> None:
@@ -149,7 +149,7 @@ def test_tie_groups_agree_with_rank_intervals() -> None:
         }
         sums, design = sums_of(case)
         trust = trust_sampled(sums, design, "item", rng=rng, confidence=0.95, replicates=400)
-        score = sums.scores()
+        score = sums.scores
         better = (score - score[:, None]) > trust.sets.critical * trust.pair
         assert (trust.sets.lo == 1 + better.sum(axis=1)).all()
         assert (trust.sets.hi == 5 - better.sum(axis=0)).all()

@@ -54,7 +54,7 @@ def test_the_level_of_scores_does_not_widen_rank_intervals() -> None:
         pairs.append(trust.pair[0, 1])
         z = kernel.deviations(sums, design)
         rows = kernel.unit_rows(sums, design, z)
-        np.testing.assert_allclose(rows.mean(axis=0), sums.scores())
+        np.testing.assert_allclose(rows.mean(axis=0), sums.scores)
         # what the difference of the two levels adds is of the order of its square
         assert trust.pair[0, 1] == pytest.approx(np.sqrt(np.square(z[:, 0] - z[:, 1]).sum()), rel=0.05)
     assert pairs[0] == pytest.approx(pairs[1], rel=1e-9)

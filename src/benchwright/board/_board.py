@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -84,7 +85,7 @@ def sampling_design(clusters: IntArray | None, tasks: IntArray) -> Design:
     return Design(place[unit], stratum[order].astype(np.int64), pooled)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Sums:
     """Sums over the items that a unit has of a task: rows by task, then unit.
 
@@ -98,12 +99,13 @@ class Sums:
     task: IntArray
     clip: bool
 
-    @property
+    @cached_property
     def total(self) -> FloatArray:
         """Return sum d of each model, (n,) or (1,)."""
         total: FloatArray = self.bottom.sum(axis=0)
         return total
 
+    @cached_property
     def task_tops(self) -> FloatArray:
         """Return sum v x of each task and model, (T, n); rounding about 0 is 0."""
         gather = _gather(self.task, np.ones(len(self.task)))
@@ -111,9 +113,10 @@ class Sums:
         rounded: FloatArray = np.where(np.abs(tops) > ROUNDING * size, tops, 0.0)
         return rounded
 
+    @cached_property
     def scores(self) -> FloatArray:
         """Return the scores, (n,); NaN where a model has no item with weight."""
-        tops = self.task_tops()
+        tops = self.task_tops
         total = np.broadcast_to(self.total, tops.shape[1:])
         if self.clip:
             tops = np.maximum(tops, 0.0)
@@ -146,10 +149,10 @@ def deviations(sums: Sums, design: Design) -> FloatArray:
 
     NaN where a stratum, and so the whole design, has one unit.
     """
-    top, tops = sums.top, sums.task_tops()
+    top, tops = sums.top, sums.task_tops
     if sums.clip:
         top = np.where((tops > 0)[sums.task], top, 0.0)
-    z = _per_unit(sums, design, (top - sums.scores() * sums.bottom) / sums.total)
+    z = _per_unit(sums, design, (top - sums.scores * sums.bottom) / sums.total)
     size = design.sizes.astype(np.float64)
     mean = (_gather(design.stratum, np.ones(len(design.stratum))) @ z) / size[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -169,7 +172,7 @@ def unit_rows(sums: Sums, design: Design, z: FloatArray) -> FloatArray:
     """
     size = len(design.stratum)
     share = _per_unit(sums, design, (sums.bottom / sums.total).mean(axis=1, keepdims=True))
-    rows: FloatArray = size * share * sums.scores() + np.sqrt(size * (size - 1)) * z
+    rows: FloatArray = size * share * sums.scores + np.sqrt(size * (size - 1)) * z
     return rows
 
 

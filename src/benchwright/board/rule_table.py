@@ -153,7 +153,7 @@ def other_rules(
     w = weigh(values, scheme, rules=scoring, scale=scale, table=table, partial=partial)
     kept = np.flatnonzero(w.coverage > 0)
     own = np.full(len(values.models), np.nan)
-    own[w.scored] = w.sheet.sums(w.weight, w.scored).scores()
+    own[w.scored] = w.sheet.sums(w.weight, w.scored).scores
     weights = np.nan_to_num(matched_weights(w.given, values, partial=True)[0])
     board, v = values.select(weights != 0, kept.tolist()), weights[weights != 0]
     cells = Cells(

@@ -76,13 +76,13 @@ def score_board(
     if (w.scored & ~w.ranked).any():
         ranking = w.sheet.trust(w.sheet.sums(w.weight, w.ranked), w.weight, w.ranked) if w.ranked.any() else None
     columns = {
-        "score": _spread(sums.scores(), w.scored),
-        "uniform_score": _spread(w.plain.sums(w.equal, w.alike).scores(), w.alike),
+        "score": _spread(sums.scores, w.scored),
+        "uniform_score": _spread(w.plain.sums(w.equal, w.alike).scores, w.alike),
         "coverage": w.coverage,
         "missing_weight": w.missing_weight,
     }
     if w.scale.clip:
-        columns["score_unclipped"] = _spread(replace(sums, clip=False).scores(), w.scored)
+        columns["score_unclipped"] = _spread(replace(sums, clip=False).scores, w.scored)
     policy = {
         "missing": rules.missing,
         "scale": w.scale.rule + (", clipped" if w.scale.clip else ""),

@@ -91,7 +91,7 @@ def trust_sampled(
         All of several items are in one cluster.
     """
     units, items = len(design.stratum), len(design.unit)
-    score = sums.scores()
+    score = sums.scores
     if units < 2:
         if items > 1:
             raise DataError(

@@ -164,6 +164,8 @@ class BoardValues(Shown):
 
     def select(self, rows: NDArray[Any] | None = None, models: Sequence[int] | None = None) -> BoardValues:
         """Return the values of some rows (places or flags) and of some models (places)."""
+        if models is None and (rows is None or (rows.dtype == bool and rows.all())):
+            return self
         at: Any = slice(None) if rows is None else rows
         columns: Any = slice(None) if models is None else np.asarray(models, dtype=np.int64)
         of = np.arange(self.items.height)[at]

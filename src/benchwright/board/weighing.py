@@ -205,9 +205,7 @@ class Sheet:
         stated = self._stated(sums, weights, scored)
         if stated is not None:
             tasks = self.board.items.height
-            return trust_stated(
-                sums.scores(), stated, rng=rng, confidence=confidence, replicates=replicates, tasks=tasks
-            )
+            return trust_stated(sums.scores, stated, rng=rng, confidence=confidence, replicates=replicates, tasks=tasks)
         level = self.board.level
         return trust_sampled(sums, self.design, level, rng=rng, confidence=confidence, replicates=replicates)
 
