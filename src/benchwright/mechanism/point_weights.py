@@ -134,7 +134,7 @@ def solve_items(
         noise_variance=variance,
         noise_factor=factor,
         curvature=calibration.c0,
-        names=tuple(f"{task} {doc_id}" for task, doc_id in items.select(*ITEM).iter_rows()),
+        names=tuple(items.select(pl.format("{} {}", *ITEM)).to_series()),
         axes=axes,
     )
     optimum = optimal_weights(model)
@@ -169,7 +169,7 @@ def solve_items(
         calibration=calibration,
         axes=axes,
         published=published,
-        prices=price_of(model, rules[boards.PUBLISHED], optimum=optimum),
+        prices=price_of(model, rules[boards.PUBLISHED], optimum=optimum, under=published),
         by_task=by_group[boards.BY_TASK],
         by_family=by_group[boards.BY_FAMILY],
         notes=(*notes, *_notes(optimum), *(f"{text[0].upper()}{text[1:]}." for text in optimum.warnings)),

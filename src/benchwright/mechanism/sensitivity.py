@@ -157,11 +157,13 @@ def price_of(
     *,
     tolerance: float = 1e-9,
     optimum: OptimalWeights | None = None,
+    under: OptimalWeights | None = None,
 ) -> dict[str, float]:
     """Surplus that each constraint costs: what is gained, in reward, where it alone is dropped and the others stay.
 
     One entry a constraint that is asked for, in reward. NaN where fixed shares would be left with nothing that keeps
-    the weights from summing to 0. ``tolerance`` and ``optimum`` are those of ``optimal_weights``.
+    the weights from summing to 0. ``tolerance`` and ``optimum`` are those of ``optimal_weights``; ``under`` are its
+    weights under all the constraints, which saves the solve where they are known.
 
     Examples
     --------
@@ -174,7 +176,7 @@ def price_of(
     def surplus(rules: Constraints) -> float:
         return optimal_weights(model, rules, tolerance=tolerance, optimum=best).surplus
 
-    bound, costs = surplus(constraints), {}
+    bound, costs = surplus(constraints) if under is None else under.surplus, {}
     for name in constraints.asked:
         try:
             less = constraints.without(name)
