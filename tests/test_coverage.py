@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,22 +14,12 @@ from benchwright.config import Config
 from benchwright.estimating.estimates import MODELS, NOISE, SLOPES, PanelEstimates, estimate_panel
 from benchwright.panel.ingest import read_logs
 from benchwright.simulate import PanelSimulation, SimulatedPanel, draw_panel, to_frame
+from by_path import loaded
 
 PANELS = 2000
 
 
-def load_study(name: str) -> ModuleType:
-    path = Path(__file__).resolve().parents[1] / "studies" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_study", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-study, few_clusters = load_study("coverage"), load_study("few_clusters")
+study, few_clusters = loaded("studies", "coverage"), loaded("studies", "few_clusters")
 MAIN = {share: replace(study.MAIN, persistent=share) for share in (0.0, 0.3, 0.8)}
 EQUAL = {share: study.ranked(0.0, persistent=share) for share in MAIN}
 JUDGES = {"variance": study.variance_coverage, "slope": study.slope_coverage, "mean": study.mean_coverage}

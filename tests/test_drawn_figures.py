@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-SPEC = importlib.util.spec_from_file_location("make_figures", ROOT / "scripts" / "make_figures.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-make_figures = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(make_figures)
+from by_path import ROOT, loaded
+
+make_figures = loaded("scripts", "make_figures")
 
 
 @pytest.mark.parametrize("name", make_figures.FIGURES)

@@ -125,14 +125,12 @@ def test_replicates_agree_with_a_plain_double_loop(simultaneous: bool, stepdown:
     labels = list(range(n)) if cluster is None else cluster.tolist()
     names = sorted(set(labels))
     units, size = len(names), [labels.count(name) for name in names]
-    patterns: list[tuple[float, ...]]
     if 2**units <= replicates:
         patterns = list(product([-1.0, 1.0], repeat=units))
         place = 2**units - floor(2**units * (1 - LEVEL)) - 1
     else:
-        words = -(-units // 64)
-        heads = np.unpackbits(np.frombuffer(rng(9).bytes(8 * words * replicates), np.uint8)).reshape(replicates, -1)
-        patterns = [tuple(1.0 if head else -1.0 for head in row) for row in heads[:, :units]]
+        words = np.frombuffer(rng(9).bytes(8 * -(-units // 64) * replicates), np.uint8)
+        patterns = [*map(tuple, np.where(np.unpackbits(words).reshape(replicates, -1)[:, :units], 1.0, -1.0))]
         place = ceil((replicates + 1) * LEVEL) - 1
 
     def statistic(signs: tuple[float, ...]) -> Statistic:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
 import benchwright
+from by_path import ROOT, loaded
 
-ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
-SPEC = importlib.util.spec_from_file_location("make_reference", ROOT / "scripts" / "make_reference.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-make_reference = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(make_reference)
+make_reference = loaded("scripts", "make_reference")
 
 
 @pytest.mark.parametrize("name", make_reference.PAGES)

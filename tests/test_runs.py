@@ -150,8 +150,9 @@ def test_only_the_models_that_are_named_count(tmp_path: Path) -> None:
     assert measured(panel, models=("lab/*",)).runs.frame["name"].to_list() == ["lab/a", "lab/b"]
     assert measured(panel, models=("!lab/b",)).runs.frame["name"].to_list() == ["else/c", "lab/a"]
     assert measured(panel, models=("lab/*", "!*b")).runs.frame["name"].to_list() == ["lab/a"]
-    with pytest.raises(UsageError, match="no run is of the models nobody"):
-        measured(panel, models=("nobody",))
+    for named in (("nobody",), ("lab/*", "nobody"), ("!nobody",)):
+        with pytest.raises(UsageError, match=r"no model is named `nobody`\nHint: there are: else/c, lab/a, lab/b"):
+            measured(panel, models=named)
     with pytest.raises(UsageError, match="no run is of the anchor nobody"):
         measured(panel, anchor="nobody")
 

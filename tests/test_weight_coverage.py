@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from test_coverage import load_study
+from by_path import loaded
 
-study = load_study("weight_coverage")
+study = loaded("studies", "weight_coverage")
 PANELS = 25
 pytestmark = pytest.mark.slow
 

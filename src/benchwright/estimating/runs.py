@@ -29,6 +29,7 @@ from benchwright.choices import EstimateChoices
 from benchwright.config import AXIS
 from benchwright.errors import DataError, Fault, UsageError
 from benchwright.logs.tabular import Column, Table, read_table
+from benchwright.panel.names import matching
 from benchwright.panel.panel import IDENTITY
 
 KEYS = ("model", "revision", "setting", "run")
@@ -143,18 +144,9 @@ def describe_runs(
     grid = grid.select("run_no", "axis", "dose", unit="dose_unit")
     if facts is not None:
         frame, grid = _with_facts(frame, grid, facts)
-    out = [pattern[1:] for pattern in choices.models if pattern.startswith("!")]  # as `rescore --models` has it
-    kept = [pattern for pattern in choices.models if not pattern.startswith("!")] or ["*"]
-    wanted = [
-        any(fnmatchcase(name, pattern) for pattern in kept) and not any(fnmatchcase(name, pattern) for pattern in out)
-        for name in frame["name"]
-    ]
-    frame = frame.filter(pl.Series(wanted, dtype=pl.Boolean))
-    if frame.height == 0:
-        raise UsageError(
-            f"no run is of the models {', '.join(choices.models)}",
-            hint="see `benchwright panel describe`; * stands for any text",
-        )
+    frame = frame.filter(
+        pl.col("name").is_in(matching("model", frame["name"].unique().sort().to_list(), choices.models))
+    )
     anchor = choices.anchor
     if anchor is not None:
         at = [
